@@ -1,0 +1,106 @@
+"""The environment that rankdeck computes: what it sets, what it takes away, and why.
+
+As few variables as possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+from rankdeck_profiles.facts import NodeFacts
+from rankdeck_profiles.leftovers import LEFTOVERS, Leftover
+from rankdeck_profiles.masking import shown
+from rankdeck_profiles.model import BackendKind, Pool
+from rankdeck_profiles.placement import Placement, Share
+from rankdeck_profiles.plan import RemovedVariable
+from rankdeck_profiles.settings import Setting
+
+INTERFACE_VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+"""Name the network interface for torch's two communication libraries.
+
+Unset, gloo takes the one its host name resolves to and NCCL the first that looks right: with several
+networks, nodes then wait for each other on different ones."""
+
+
+def common(
+    share: Share, placement: Placement, pool: Pool, facts: Mapping[str, NodeFacts] | None
+) -> tuple[Setting, ...]:
+    """What every framework's ranks get on one node.
+
+    Args:
+        share: the node and its ranks.
+        placement: all nodes, for how many there are and which of them are one machine.
+        pool: may name the interface.
+        facts: what the nodes said, by name; without a node's facts, what depends on them is left out.
+    """
+    settings = []
+    interface = interface_of(share, placement, pool, facts)
+    if interface is not None:
+        name, why = interface
+        settings += [Setting(variable, name, why) for variable in INTERFACE_VARIABLES]
+    found = (facts or {}).get(share.node.name)
+    if found is not None:
+        ranks = _ranks_on_machine(found, placement, facts or {})
+        threads = max(1, found.cpus // ranks)
+        why = f"{found.cpus} CPUs, {ranks} {'rank' if ranks == 1 else 'ranks'} on this machine"
+        settings.append(Setting("OMP_NUM_THREADS", str(threads), why))
+    settings.append(Setting("PYTHONUNBUFFERED", "1", "each line reaches the log when it is written"))
+    settings.append(
+        Setting("PYTHONFAULTHANDLER", "1", "a crash in native code leaves a traceback in the log")
+    )
+    return tuple(settings)
+
+
+def interface_of(
+    share: Share, placement: Placement, pool: Pool, facts: Mapping[str, NodeFacts] | None
+) -> tuple[str, str] | None:
+    """The interface a node's ranks use to reach other nodes, and why that one.
+
+    Returns:
+        None for a run on one node, which needs none, and where nobody says.
+    """
+    if len(placement.shares) == 1:
+        return None
+    if pool.interface is not None:
+        return pool.interface, f"interface in pool '{pool.name}'"
+    if pool.backend is BackendKind.LOCAL:
+        return "lo", "the local backend's nodes are loopback addresses of this machine"
+    found = (facts or {}).get(share.node.name)
+    if found is None or not found.interface:
+        return None
+    return found.interface, f"holds the node's address {found.address}"
+
+
+def leftover(name: str) -> Leftover | None:
+    """The entry of `LEFTOVERS` that a variable's name falls under, if any."""
+    return next((entry for entry in LEFTOVERS if fnmatchcase(name, entry.pattern)), None)
+
+
+def removed(found: Mapping[str, str], keep: Iterable[str]) -> tuple[RemovedVariable, ...]:
+    """What is taken out of a node's environment.
+
+    Args:
+        found: variables of other launchers and schedulers that the node reported.
+        keep: names that the profile asks for by `env_from`; they get the login shell's value.
+
+    Returns:
+        By name; values of secrets masked.
+    """
+    kept = frozenset(keep)
+    variables = []
+    for name in sorted(found):
+        entry = leftover(name)
+        if entry is not None and name not in kept:
+            variables.append(RemovedVariable(name, shown(name, found[name]), entry.why))
+    return tuple(variables)
+
+
+def _ranks_on_machine(found: NodeFacts, placement: Placement, facts: Mapping[str, NodeFacts]) -> int:
+    """Ranks of this run that share the node's CPUs: nodes with one boot id are one machine."""
+    total = 0
+    for share in placement.shares:
+        other = facts.get(share.node.name)
+        if share.node.name == found.node or (other and other.machine and other.machine == found.machine):
+            total += len(share.ranks)
+    return total or 1

@@ -1,0 +1,232 @@
+"""The launch plan: profile, pool and facts in, what runs where out.
+
+Pure: the same inputs give the same plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rankdeck_profiles import environment, frameworks, placeholders
+from rankdeck_profiles.errors import PlanError
+from rankdeck_profiles.facts import NodeFacts
+from rankdeck_profiles.frameworks.base import NodeJob, check_options
+from rankdeck_profiles.masking import is_secret
+from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
+from rankdeck_profiles.placement import Placement, Share, place
+from rankdeck_profiles.plan import Head, LaunchPlan, Need, NodePlan
+from rankdeck_profiles.settings import IDENTITY, OWN
+
+DEFAULT_PORT = 29500
+"""Where rank 0 listens if nobody says (torch/distributed/run.py has the same default)."""
+
+
+@dataclass(slots=True)
+class _Notes:
+    """What is said beside the plan, in the order it is found, each once."""
+
+    warnings: dict[str, None] = field(default_factory=dict)
+    assumed: dict[str, None] = field(default_factory=dict)
+
+    def warn(self, text: str) -> None:
+        self.warnings[text] = None
+
+    def assume(self, text: str) -> None:
+        self.assumed[text] = None
+
+
+def plan(
+    profile: Profile,
+    pool: Pool,
+    facts: Mapping[str, NodeFacts] | None,
+    *,
+    node_names: Sequence[str] | None = None,
+) -> LaunchPlan:
+    """Compute what runs where, with which environment and why.
+
+    Args:
+        profile: what to run.
+        pool: where.
+        facts: what the nodes said, by node name. None, or a node missing: the plan's `assumed` says what was
+            taken for granted.
+        node_names: use these nodes of the pool, in this order; the first is the head node.
+
+    Raises:
+        PlanError: profile, pool and facts do not fit together.
+    """
+    framework = frameworks.get(profile.framework)
+    check_options(framework, profile.options)
+    notes = _Notes()
+    _check_env(profile, notes)
+    placement = place(profile, pool, facts, node_names=node_names)
+    known = dict(facts or {})
+    _note_assumptions(placement, pool, profile, known, notes)
+    head = _head(profile, pool, placement, known, notes)
+    nodes = []
+    reasons: dict[str, str] = {}
+    for share in placement.shares:
+        found = known.get(share.node.name)
+        job = _job(profile, pool, placement, share, head, known)
+        processes, why = framework.processes(job)
+        reasons.update(why)
+        nodes.append(
+            NodePlan(
+                node=share.node.name,
+                node_rank=share.node_rank,
+                address=job.address,
+                ranks=share.ranks,
+                processes=processes,
+                env_removed=environment.removed(found.leftovers, profile.env_from) if found else (),
+                needs=_needs(profile, job, framework),
+            )
+        )
+    _note_oddities(pool, placement, known, head, notes)
+    return LaunchPlan(
+        framework=profile.framework,
+        world_size=placement.world_size,
+        head=head,
+        nodes=tuple(nodes),
+        reasons=reasons,
+        warnings=tuple(notes.warnings),
+        setup=profile.setup,
+        env_from=profile.env_from,
+        assumed=tuple(notes.assumed),
+        stop=profile.stop,
+    )
+
+
+def address_of(node: PoolNode, found: NodeFacts | None) -> str:
+    """The address other nodes reach a node at: what it said, else the pool's host."""
+    return found.address if found and found.address else node.host
+
+
+def expand_home(word: str, home: str) -> str:
+    """A word that is `~` or begins with `~/`, with the node's home; unchanged where that is not known."""
+    if home and (word == "~" or word.startswith("~/")):
+        return home.rstrip("/") + word[1:] or "/"
+    return word
+
+
+def _job(
+    profile: Profile,
+    pool: Pool,
+    placement: Placement,
+    share: Share,
+    head: Head,
+    known: Mapping[str, NodeFacts],
+) -> NodeJob:
+    found = known.get(share.node.name)
+    home = found.home if found else ""
+    python = expand_home(profile.python, home)
+    if profile.script is not None:
+        program: tuple[str, ...] = (python, "-u", expand_home(profile.script, home))
+    elif profile.module is not None:
+        program = (python, "-u", "-m", profile.module)
+    else:
+        program = tuple(expand_home(word, home) for word in profile.command)
+    return NodeJob(
+        profile=profile,
+        placement=placement,
+        share=share,
+        head=head,
+        address=address_of(share.node, found),
+        cwd=expand_home(profile.workdir, home),
+        python=python,
+        program=program,
+        args=tuple(expand_home(word, placeholders.escape(home)) for word in profile.args),
+        common=environment.common(share, placement, pool, known),
+    )
+
+
+def _head(
+    profile: Profile, pool: Pool, placement: Placement, known: Mapping[str, NodeFacts], notes: _Notes
+) -> Head:
+    node = placement.shares[0].node
+    found = known.get(node.name)
+    port = profile.master_port
+    if port is None and found is not None:
+        port = found.free_port
+    if port is None:
+        port = DEFAULT_PORT
+        notes.assume(f"master_port: {DEFAULT_PORT}; the head node {node.name} was not asked for a free port")
+    if port < 1024:
+        notes.warn(f"master_port = {port}: ports below 1024 are for root alone on most systems")
+    return Head(node.name, address_of(node, found), port)
+
+
+def _needs(profile: Profile, job: NodeJob, framework: frameworks.Framework) -> tuple[Need, ...]:
+    needs = [Need("dir", job.cwd, why="workdir")]
+    own = framework.needs(job.python)
+    if profile.script is not None or profile.module is not None or any(need.by for need in own):
+        needs.append(Need("program", job.python, why="python"))
+    if profile.script is not None:
+        needs.append(Need("file", job.program[-1], why="script"))
+    elif profile.module is not None:
+        needs.append(Need("module", profile.module, by=job.python, why="module"))
+    else:
+        needs.append(Need("program", job.program[0], why="command"))
+    return (*needs, *own)
+
+
+def _check_env(profile: Profile, notes: _Notes) -> None:
+    framework = frameworks.get(profile.framework)
+    for name in (*profile.env, *profile.env_from):
+        where = "[env]" if name in profile.env else "env_from"
+        if name in IDENTITY or name in OWN:
+            hint = "use master_port" if name == "MASTER_PORT" else "it is computed from the placement"
+            raise PlanError(
+                f"{name} in {where}: it differs from rank to rank or from node to node", f"remove it; {hint}"
+            )
+        if name in framework.sets_itself:
+            notes.warn(f"{name} in {where} has no effect: {framework.name} sets it itself")
+        elif name.startswith("TORCHELASTIC_") and not framework.sets_itself:
+            notes.warn(f"{name} in {where}: torch takes it as a sign that torchrun started it")
+    for name, value in profile.env.items():
+        if is_secret(name):
+            notes.warn(
+                f"{name} in [env] looks like a secret and is recorded with the run; env_from keeps it out"
+            )
+        if value.startswith("~/"):
+            notes.warn(f'{name} = "{value}" in [env]: `~` is not expanded there')
+
+
+def _note_assumptions(
+    placement: Placement, pool: Pool, profile: Profile, known: Mapping[str, NodeFacts], notes: _Notes
+) -> None:
+    unknown = [share.node.name for share in placement.shares if share.node.name not in known]
+    if not unknown:
+        return
+    names = ", ".join(unknown[:4]) + (f" and {len(unknown) - 4} more" if len(unknown) > 4 else "")
+    if pool.slots is None:
+        notes.assume(f"slots: 1 a node, or as many as the profile asks for; GPUs of {names} not counted")
+    notes.assume(f"address: the pool's host names for {names}")
+    if len(placement.shares) > 1 and pool.interface is None and pool.backend is not BackendKind.LOCAL:
+        variables = " and ".join(environment.INTERFACE_VARIABLES)
+        notes.assume(f"interface: not known for {names}, so {variables} are not set")
+    notes.assume(f"OMP_NUM_THREADS: not set, CPUs of {names} not counted")
+    notes.assume(f"environment of {names}: no variables of other launchers found, so none listed as removed")
+    if any(
+        word.startswith("~")
+        for word in (profile.workdir, profile.python, profile.script or "", *profile.command)
+    ):
+        notes.assume(f"~: left as it is, the home on {names} is not known")
+
+
+def _note_oddities(
+    pool: Pool, placement: Placement, known: Mapping[str, NodeFacts], head: Head, notes: _Notes
+) -> None:
+    if len(placement.shares) == 1 or pool.backend is BackendKind.LOCAL:
+        return
+    if head.address.startswith("127.") or head.address in ("::1", "localhost"):
+        notes.warn(
+            f"the head node {head.node} gives {head.address} as its address: no other node reaches it there"
+        )
+    machines: dict[str, list[str]] = {}
+    for share in placement.shares:
+        found = known.get(share.node.name)
+        if found and found.machine:
+            machines.setdefault(found.machine, []).append(share.node.name)
+    for names in machines.values():
+        if len(names) > 1:
+            notes.warn(f"{', '.join(names)} are one machine: its CPUs and GPUs are shared between them")

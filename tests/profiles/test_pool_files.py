@@ -1,0 +1,181 @@
+"""Pools read from files, node ranges and host files."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rankdeck_profiles.errors import PoolError
+from rankdeck_profiles.files import load_pool
+from rankdeck_profiles.model import BackendKind, PoolNode
+from rankdeck_profiles.nodes import NodeSyntaxError, expand, read_hostfile
+
+
+def write(tmp_path: Path, text: str, name: str = "lab.toml") -> Path:
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def names(*entries: str) -> list[str]:
+    return [node.name for node in expand(entries)]
+
+
+def test_ranges_users_and_ports():
+    assert expand(["gpu[001-003]", "alice@gpu007:2222"]) == (
+        PoolNode("gpu001", "gpu001"),
+        PoolNode("gpu002", "gpu002"),
+        PoolNode("gpu003", "gpu003"),
+        PoolNode("gpu007", "gpu007", "alice", 2222),
+    )
+    assert names("n[2,1,10-12/2]") == ["n1", "n2", "n10", "n12"]
+    assert names("b", "a") == ["b", "a"]
+    assert names("r[1-2]n[0-1]") == ["r1n0", "r1n1", "r2n0", "r2n1"]
+    assert names("127.0.0.[1-2]") == ["127.0.0.1", "127.0.0.2"]
+
+
+def test_ipv6():
+    assert expand(["[fe80::7]", "bob@[fe80::8]:22", "::1"]) == (
+        PoolNode("fe80::7", "fe80::7"),
+        PoolNode("fe80::8", "fe80::8", "bob", 22),
+        PoolNode("::1", "::1"),
+    )
+
+
+def test_one_host_with_several_ports_is_several_nodes():
+    assert names("localhost:2201", "localhost:2202", "x:22") == ["localhost:2201", "localhost:2202", "x"]
+
+
+@pytest.mark.parametrize("entries", [["n1", "n1"], ["n[1-3]", "alice@n2"], ["a:22", "b@a:22"]])
+def test_a_node_listed_twice_is_refused_by_name(entries):
+    with pytest.raises(PoolError, match=r"listed more than once: (n1|n2|a)\n"):
+        expand(entries)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "",
+        " ",
+        "@group",
+        "a b",
+        "a,b",
+        "n[1-",
+        "n[3-1]",
+        "n[1-2]!n1",
+        "n*",
+        "-oProxyCommand=x",
+        "n1:0",
+        "n1:99999",
+        "n1:ssh",
+        "n1:",
+        "a@b@c d",
+        "[n1]",
+        "[::zz]",
+        "1:2:3",
+        "n[0-999999999]",
+        "$(id)",
+        "-x@n1",
+        "n;ls",
+        "n\n2",
+    ],
+)
+def test_what_is_no_node_is_refused(entry):
+    with pytest.raises(NodeSyntaxError) as caught:
+        expand([entry])
+    assert caught.value.entry == entry
+
+
+def test_group_configuration_of_the_machine_is_not_read(tmp_path):
+    # A configuration that names a source which would leave a mark if it were asked.
+    conf = tmp_path / "clustershell"
+    conf.mkdir()
+    (conf / "groups.conf").write_text(
+        f"[Main]\ndefault: x\n[x]\nmap: touch {tmp_path}/asked\nlist: touch {tmp_path}/asked\n"
+    )
+    code = "from rankdeck_profiles.nodes import expand; print(len(expand(['n[1-3]'])))"
+    env = {"CLUSTERSHELL_CFGDIR": str(conf), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, timeout=60, check=True)
+    assert done.stdout.strip() == b"3"
+    assert not (tmp_path / "asked").exists()
+
+
+def test_a_pool(tmp_path):
+    pool = load_pool(write(tmp_path, 'backend = "ssh"\nnodes = ["n[1-2]"]\nslots = 8\ninterface = "ib0"\n'))
+    assert (pool.name, pool.backend, pool.slots, pool.interface) == ("lab", BackendKind.SSH, 8, "ib0")
+    assert [node.name for node in pool.nodes] == ["n1", "n2"]
+
+
+def test_local_without_nodes_is_this_machine(tmp_path):
+    pool = load_pool(write(tmp_path, 'backend = "local"\n'))
+    assert [node.name for node in pool.nodes] == ["127.0.0.1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ('nodes = ["n1"]\n', "lab.toml: `backend` is missing", '"local", "ssh"'),
+        (
+            'backend = "slurm"\n',
+            'lab.toml:1: backend = "slurm" is not available in this version',
+            '"local", "ssh"',
+        ),
+        (
+            'backend = "shh"\n',
+            'lab.toml:1: backend = "shh" is not known; did you mean "ssh"?',
+            '"local", "ssh"',
+        ),
+        ('backend = "ssh"\n', "lab.toml: the pool has no nodes", "nodes ="),
+        ('backend = "ssh"\nnodes = []\n', "lab.toml:2: the pool has no nodes", "nodes ="),
+        ('backend = "local"\nnodes = []\n', "lab.toml:2: the pool has no nodes", "nodes ="),
+        ('backend = "ssh"\nnodes = "n1"\n', 'lab.toml:2: nodes = "n1"', "a list of text"),
+        ('backend = "ssh"\nnodes = [\n"n1",\n"n[2-"]\n', 'lab.toml:4: nodes: "n[2-"', ""),
+        ('backend = "ssh"\nnodes = ["n1", "n1"]\n', "lab.toml:2: nodes: listed more than once: n1", "once"),
+        (
+            'backend = "ssh"\nnodes = ["n1"]\nslot = 8\n',
+            "lab.toml:3: unknown key `slot`; did you mean `slots`?",
+            "slots",
+        ),
+        ('backend = "ssh"\nnodes = ["n1"]\nslots = 0\n', "lab.toml:3: slots = 0", "1 or more"),
+        ('backend = "ssh"\nnodes = ["n1"]\ninterface = ""\n', "lab.toml:3: interface", "ib0"),
+        (
+            'backend = "local"\nnodes = ["localhost"]\n',
+            'lab.toml:2: "localhost" is no node of the local',
+            "127.0.0.1",
+        ),
+        (
+            'backend = "local"\nnodes = ["10.0.0.1"]\n',
+            'lab.toml:2: "10.0.0.1" is no node of the local',
+            "127.0.0.1",
+        ),
+        ('backend = "local"\nnodes = ["127.0.0.1:22"]\n', 'lab.toml:2: "127.0.0.1" is no node', "127.0.0.1"),
+        ('backend = "local"\nnodes = ["127.0.0.1", "127.0.0.1"]\n', "listed more than once: 127.0.0.1", ""),
+        ('backend = "ssh"\nhostfile = "nowhere"\n', "lab.toml:2: hostfile ", ""),
+    ],
+)
+def test_a_wrong_pool_is_refused(tmp_path, text, message, hint):
+    with pytest.raises(PoolError) as caught:
+        load_pool(write(tmp_path, text))
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_a_hostfile_is_found_beside_the_pool(tmp_path):
+    (tmp_path / "hosts").write_text("# the lab\nn1 slots=4\r\nn2:4   # fast\n\nn3 slots=4\n")
+    pool = load_pool(write(tmp_path, 'backend = "ssh"\nnodes = ["n0"]\nhostfile = "hosts"\n'))
+    assert [node.name for node in pool.nodes] == ["n0", "n1", "n2", "n3"]
+    assert pool.slots == 4
+
+
+def test_a_pools_own_slots_come_before_a_hostfiles(tmp_path):
+    (tmp_path / "hosts").write_text("n1 slots=4\nn2 slots=8\n")
+    assert load_pool(write(tmp_path, 'backend = "ssh"\nhostfile = "hosts"\nslots = 2\n')).slots == 2
+    with pytest.raises(PoolError, match=r"the slots differ \(4, 8\)"):
+        load_pool(write(tmp_path, 'backend = "ssh"\nhostfile = "hosts"\n'))
+
+
+@pytest.mark.parametrize("line", ["n1 slots=x", "n1 slots=0", "n1:0", "n1 4", "n1 slots=4 max_slots=8"])
+def test_a_wrong_line_of_a_hostfile_is_named_by_number(line):
+    with pytest.raises(NodeSyntaxError, match="line 2"):
+        read_hostfile(f"n0\n{line}\n")

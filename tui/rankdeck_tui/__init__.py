@@ -1,0 +1,1 @@
+"""What people type and see: the command line (cli/) and the Textual screens."""
