@@ -1,0 +1,26 @@
+"""Where the agent starts: `session`, `supervise` or `shim`, each a face of its own."""
+
+import sys
+
+
+def main(arguments):
+    """Run one face of the agent; returns the exit status.
+
+    Args:
+        arguments: `session FOLDER`, `supervise DIR`, or `shim DIR PROCESS -- PROGRAM...`.
+    """
+    face = arguments[0] if arguments else ""
+    if face == "session":
+        from .session import serve
+
+        return serve(arguments[1])
+    if face == "supervise":
+        from .start import resume_by_hand
+
+        return resume_by_hand(arguments[1])
+    if face == "shim":
+        from .shim import under_launcher
+
+        return under_launcher(arguments[1:])
+    sys.stderr.write("rankdeck agent: found {!r}; allowed: session, supervise, shim\n".format(face))
+    return 2

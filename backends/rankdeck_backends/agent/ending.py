@@ -1,0 +1,124 @@
+"""How a node's run comes to its end: signal, grace, SIGKILL, sweep, proof."""
+
+import signal
+import time
+
+from . import processes
+
+RUNNING, SIGNALLED, KILLED, SWEEPING, DONE = "running", "signalled", "killed", "sweeping", "done"
+
+STRAY_GRACE = 2.0
+"""Seconds between SIGTERM and SIGKILL for processes that outlive their rank: data loaders, helpers."""
+KILL_PATIENCE = 10.0
+"""Seconds to vanish after SIGKILL before a process is called unkillable: it hangs in the kernel."""
+_PAUSE = 0.05
+
+
+class Ending:
+    """The state machine of stopping. `tick` moves it on; it acts through its supervisor.
+
+    Attributes:
+        phase: RUNNING, SIGNALLED (the grace runs), KILLED, SWEEPING or DONE.
+        asked: whether a person asked for it.
+        swept: `{pid, cmd}` of processes that outlived their rank or were in no rank's group.
+        left: `{pid, cmd}` of what could not be killed.
+    """
+
+    def __init__(self, supervisor):
+        self._supervisor = supervisor
+        self.phase = RUNNING
+        self.asked = False
+        self.swept = []
+        self.left = []
+        self._deadline = 0.0
+        self._kill_at = 0.0
+        self._known = set()
+
+    def begin(self, why, number, grace, rank=None):
+        """Send the first signal and let the grace run; nothing if an end is under way.
+
+        Args:
+            why: `asked`, `rank_failed` or `launcher_ended`.
+            number: the signal.
+            grace: seconds until SIGKILL.
+            rank: the rank that failed.
+        """
+        if self.phase != RUNNING:
+            return
+        self.phase = SIGNALLED
+        self.asked = why == "asked"
+        self._deadline = time.monotonic() + grace
+        self._supervisor.announce_stop(why, rank, number, grace)
+        self._supervisor.send_all(number)
+
+    def ask(self, number, grace):
+        """A person wants it to end; if an end is under way already, it can only come sooner."""
+        if self.phase == RUNNING:
+            self.begin("asked", number, grace)
+        elif self.phase == SIGNALLED:
+            self._deadline = min(self._deadline, time.monotonic() + grace)
+
+    def resume(self, why, grace_left):
+        """Go on with a stop that a supervisor before us began."""
+        self.phase = SIGNALLED
+        self.asked = why == "asked"
+        self._deadline = time.monotonic() + grace_left
+
+    def grace_left(self):
+        """Seconds until SIGKILL; 0 outside the grace."""
+        return max(0.0, self._deadline - time.monotonic()) if self.phase == SIGNALLED else 0.0
+
+    def due(self, now):
+        """When `tick` must be called at the latest (monotonic), or None."""
+        if self.phase == SIGNALLED:
+            # ranks that have ended may have left their group at work: nobody tells us when that is done
+            return (
+                min(self._deadline, now + 4 * _PAUSE)
+                if self._supervisor.roster.all_ended()
+                else self._deadline
+            )
+        if self.phase in (KILLED, SWEEPING):
+            return now + _PAUSE
+        return None
+
+    def tick(self, now):
+        """Move on as far as the clock and the processes allow."""
+        if self.phase == SIGNALLED and now >= self._deadline and not self._supervisor.is_quiet():
+            self._kill(now)
+        if self.phase not in (SWEEPING, DONE):
+            given_up = self.phase == KILLED and now > self._kill_at + KILL_PATIENCE
+            if given_up or self._supervisor.is_quiet():
+                self._start_sweep(now)
+        if self.phase == SWEEPING:
+            self._sweep(now)
+
+    def _kill(self, now):
+        self.phase = KILLED
+        self._kill_at = now
+        found = self._supervisor.processes_left()
+        groups = self._supervisor.roster.groups()
+        for stat in found.values():
+            self._known.add((stat.pid, stat.start))
+            if stat.group not in groups:
+                self.swept.append({"pid": stat.pid, "cmd": processes.command_of(stat.pid)})
+        self._supervisor.kill(found)
+
+    def _start_sweep(self, now):
+        self._kill_at = now if self.phase == KILLED else now + STRAY_GRACE
+        self.phase = SWEEPING
+
+    def _sweep(self, now):
+        found = self._supervisor.processes_left()
+        for stat in found.values():
+            if (stat.pid, stat.start) not in self._known:
+                self._known.add((stat.pid, stat.start))
+                self.swept.append({"pid": stat.pid, "cmd": processes.command_of(stat.pid)})
+                if now < self._kill_at:
+                    processes.signal_if_same(stat, signal.SIGTERM)
+        if now >= self._kill_at:
+            self._supervisor.kill(found)
+        if not found:
+            self.phase = DONE
+        elif now > self._kill_at + KILL_PATIENCE:
+            self.left = [{"pid": pid, "cmd": processes.command_of(pid)} for pid in sorted(found)]
+            self.phase = DONE

@@ -1,0 +1,67 @@
+"""The environment of the run's processes, as bytes from beginning to end."""
+
+import os
+
+from .encoding import raw
+from .processes import MARK
+from .run_folder import mark_of
+
+
+def inherited():
+    """The environment this agent was given, before its interpreter touched it.
+
+    Python sets LC_CTYPE in itself where the locale is C (PEP 538); a rank must not inherit that.
+    """
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            data = file.read()
+    except OSError:
+        return dict(os.environb)
+    return parse(data)
+
+
+def parse(data):
+    """`NAME=value` entries that end in NUL, as {NAME: value}."""
+    found = {}
+    for entry in data.split(b"\0"):
+        name, equals, value = entry.partition(b"=")
+        if equals and name:
+            found[name] = value
+    return found
+
+
+def without(environment, names):
+    """A copy that lacks these names (text)."""
+    removed = {raw(name) for name in names}
+    return {name: value for name, value in environment.items() if name not in removed}
+
+
+def with_text(environment, values):
+    """A copy with {text: text} on top."""
+    changed = dict(environment)
+    changed.update((raw(name), raw(value)) for name, value in values.items())
+    return changed
+
+
+def for_process(base, plan, process, secrets, directory):
+    """What a process of the plan gets: the base, its own variables, the secrets and the run's mark.
+
+    Args:
+        base: the node's environment after removal and setup.
+        plan: the node's plan.
+        process: one of its processes.
+        secrets: {NAME: value} that are never written anywhere.
+        directory: the node-side run folder (bytes).
+    """
+    made = with_text(with_text(base, process["env"]), secrets)
+    made.update(marks(plan, directory))
+    return made
+
+
+def marks(plan, directory):
+    """The variables that say whose process it is."""
+    return {
+        b"RANKDECK_RUN_ID": raw(plan["run"]),
+        MARK.encode("ascii"): raw(mark_of(plan)),
+        b"RANKDECK_RANK_DIR": directory,
+    }

@@ -1,0 +1,91 @@
+"""Becoming another program, and saying plainly why that failed."""
+
+import errno
+import os
+
+from .encoding import printable, raw
+
+NOT_FOUND = 127
+"""The shell's exit status for a program that is not there (POSIX sh, 2.8.2)."""
+NOT_RUN = 126
+"""The shell's exit status for one that is there and cannot be run."""
+
+
+class CannotRun(Exception):
+    """The program could not be started.
+
+    Attributes:
+        message: what and why.
+        status: 127 where there is no such program, else 126.
+    """
+
+    def __init__(self, message, status):
+        Exception.__init__(self, message)
+        self.message = message
+        self.status = status
+
+
+def at_home(word, environment):
+    """`~` and `~/x` as the node's home; anything else unchanged (bytes)."""
+    if word == b"~" or word.startswith(b"~/"):
+        home = environment.get(b"HOME") or raw(os.path.expanduser("~"))
+        return home.rstrip(b"/") + word[1:]
+    return word
+
+
+def words(plan_words, environment):
+    """The plan's words as bytes, the home filled in."""
+    return [at_home(raw(word), environment) for word in plan_words]
+
+
+def enter(directory, environment):
+    """Change to the working directory (text from the plan), and let PWD agree.
+
+    Raises:
+        CannotRun: it is not there or may not be entered.
+    """
+    path = at_home(raw(directory or "~"), environment)
+    try:
+        os.chdir(path)
+    except OSError as error:
+        raise CannotRun("working directory {}: {}".format(printable(path), error.strerror), NOT_RUN)
+    environment[b"PWD"] = path
+
+
+def replace(argv, environment):
+    """Become `argv` (bytes); returns only by raising.
+
+    Raises:
+        CannotRun: with the reason.
+    """
+    try:
+        os.execvpe(argv[0], argv, environment)
+    except OSError as error:
+        raise CannotRun(_why(argv[0], environment, error), _status(error))
+    except ValueError as error:  # a NUL inside a word
+        raise CannotRun("{}: {}".format(printable(argv[0]), error), NOT_RUN)
+
+
+def _status(error):
+    return NOT_FOUND if error.errno in (errno.ENOENT, errno.ENOTDIR) else NOT_RUN
+
+
+def _why(program, environment, error):
+    shown = printable(program)
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        if b"/" not in program:
+            return "{}: no such program in PATH={}".format(shown, printable(environment.get(b"PATH", b"")))
+        if os.path.exists(program):
+            return "{}: it is there, but the interpreter that its first line names is not".format(shown)
+        return "{}: no such file".format(shown)
+    if error.errno == errno.EACCES:
+        if os.path.isdir(program):
+            return "{}: is a folder".format(shown)
+        return "{}: not executable, or on a file system mounted noexec (permission denied)".format(shown)
+    if error.errno == errno.ENOEXEC:
+        return "{}: neither a binary for this machine nor a script with a #! line".format(shown)
+    if error.errno == errno.E2BIG:
+        return "{}: arguments and environment are too long for this system ({} bytes at most)".format(
+            shown, os.sysconf("SC_ARG_MAX")
+        )
+    return "{}: {}".format(shown, error.strerror)

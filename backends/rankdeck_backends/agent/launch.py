@@ -1,0 +1,107 @@
+"""Forking shims and launchers from the supervisor."""
+
+import os
+import signal
+import sys
+
+from . import descriptors, execute, signals
+from .encoding import printable, raw
+from .run_folder import log_file
+from .shim import exit_record, under_supervisor
+
+__all__ = ["exit_record", "fork_launcher", "fork_shim", "last_words"]
+
+_LAST_BYTES = 4096
+_LAST_WORDS = 500
+
+
+def fork_shim(folder, plan, index, env):
+    """Fork the shim of a process that is one rank; returns its pid. Raises OSError: no more processes."""
+    pid = os.fork()
+    if pid == 0:
+        _leave_supervisor()
+        under_supervisor(folder, plan, index, env)
+    return pid
+
+
+def fork_launcher(folder, plan, index, env):
+    """Fork and exec a launcher with the shim between it and the program.
+
+    Returns:
+        Its pid, and a non-blocking pipe that ends when it has been exec'ed, or says why it could not be.
+
+    Raises:
+        OSError: no more processes.
+    """
+    process = plan["processes"][index]
+    shim = [
+        os.fsencode(sys.executable),
+        b"-I",
+        b"-S",
+        folder.archive,
+        b"shim",
+        folder.path,
+        str(index).encode("ascii"),
+        b"--",
+    ]
+    argv = execute.words(process["launcher"], env) + shim + [raw(word) for word in process["program"]]
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _leave_supervisor()
+        _become(folder, plan, index, argv, env, write)
+    os.close(write)
+    os.set_blocking(read, False)
+    return pid, read
+
+
+def _become(folder, plan, index, argv, env, trouble):
+    """The child: becomes the launcher, or says why not."""
+    try:
+        os.setsid()
+        descriptors.point(os.open(os.devnull, os.O_RDONLY), 0)
+        for stream, target in (("out", 1), ("err", 2)):
+            descriptors.point(_open_log(folder, plan, index, stream), target)
+        descriptors.close_all_but((trouble,))
+        signals.reset()
+        execute.enter(plan["processes"][index]["cwd"], env)
+        execute.replace(argv, env)
+    except execute.CannotRun as error:
+        os.write(trouble, raw(error.message))
+        os._exit(error.status)
+    except Exception as error:  # noqa: BLE001 - a process's boundary
+        os.write(trouble, raw("{}: {}".format(type(error).__name__, error)))
+    finally:
+        os._exit(execute.NOT_RUN)
+
+
+def _open_log(folder, plan, index, stream):
+    try:
+        return os.open(_log_path(folder, plan, index, stream), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY)
+
+
+def _log_path(folder, plan, index, stream):
+    return os.path.join(folder.log_dir(plan), log_file("launcher-{}.{}".format(index, stream)))
+
+
+def _leave_supervisor():
+    """In a forked child: drop what belongs to the supervisor's loop."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+def last_words(folder, plan, index):
+    """The last line of a launcher's stderr, for its message."""
+    try:
+        with open(_log_path(folder, plan, index, "err"), "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _LAST_BYTES))
+            lines = file.read().split(b"\n")
+    except OSError:
+        return ""
+    for line in reversed(lines):
+        if line.strip():
+            return printable(line.strip())[:_LAST_WORDS]
+    return ""

@@ -1,0 +1,155 @@
+"""Who is who in /proc: known by pid, start time and boot, by descent or by mark, never by a name."""
+
+import os
+from collections import namedtuple
+
+MARK = "RANKDECK_NODE"
+"""The variable `<run>/<node rank>` that every process of a run carries, whoever started it."""
+
+Stat = namedtuple("Stat", "pid state parent group session cpu_ticks start rss_pages")
+"""What /proc/PID/stat says (proc(5)): `start` in clock ticks since boot, `cpu_ticks` user and system."""
+
+
+_boot = []
+
+
+def boot_id():
+    """The kernel's random id of this boot; a pid means nothing after another one."""
+    if not _boot:
+        try:
+            with open("/proc/sys/kernel/random/boot_id") as file:
+                _boot.append(file.read().strip())
+        except OSError:
+            _boot.append("")
+    return _boot[0]
+
+
+def stat_of(pid):
+    """The process's Stat, or None if there is no such process."""
+    try:
+        with open("/proc/{}/stat".format(pid), "rb") as file:
+            data = file.read()
+    except OSError:
+        return None
+    name_end = data.rfind(b")")  # the name may hold spaces and parentheses
+    if name_end < 0:
+        return None
+    fields = data[name_end + 2 :].split()
+    return Stat(
+        pid,
+        fields[0].decode("ascii"),
+        int(fields[1]),
+        int(fields[2]),
+        int(fields[3]),
+        int(fields[11]) + int(fields[12]),
+        int(fields[19]),
+        int(fields[21]),
+    )
+
+
+def start_of(pid):
+    """The process's start time in clock ticks since boot, 0 if it has gone."""
+    found = stat_of(pid)
+    return found.start if found else 0
+
+
+def is_alive(pid, start, boot):
+    """Whether exactly this process still runs: same boot, pid and start time, and no zombie."""
+    if not pid or boot != boot_id():
+        return False
+    found = stat_of(pid)
+    return found is not None and found.start == start and found.state not in "ZX"
+
+
+def signal_if_same(stat, number):
+    """Signal a process if it is still the one that was seen."""
+    if start_of(stat.pid) != stat.start:
+        return
+    try:
+        os.kill(stat.pid, number)
+    except OSError:
+        pass
+
+
+def command_of(pid):
+    """The process's command line for a message, at most 200 characters."""
+    try:
+        with open("/proc/{}/cmdline".format(pid), "rb") as file:
+            words = file.read(4096).rstrip(b"\0").split(b"\0")
+        if words == [b""]:
+            with open("/proc/{}/comm".format(pid), "rb") as file:
+                words = [b"[" + file.read().strip() + b"]"]
+    except OSError:
+        return ""
+    return b" ".join(words).decode("utf-8", "replace")[:200]
+
+
+def owned_by(uid):
+    """Every process of this user as {pid: Stat}."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            if os.stat("/proc/" + name).st_uid != uid:
+                continue
+        except OSError:
+            continue
+        stat = stat_of(int(name))
+        if stat is not None:
+            found[stat.pid] = stat
+    return found
+
+
+def below(root, table):
+    """The pids in `table` that descend from `root`, without `root` itself."""
+    children = {}
+    for stat in table.values():
+        children.setdefault(stat.parent, []).append(stat.pid)
+    found = []
+    waiting = list(children.get(root, ()))
+    while waiting:
+        pid = waiting.pop()
+        found.append(pid)
+        waiting.extend(children.get(pid, ()))
+    return found
+
+
+def has_mark(pid, mark):
+    """Whether the process's environment, as it was at its exec, holds `RANKDECK_NODE=<mark>`."""
+    try:
+        with open("/proc/{}/environ".format(pid), "rb") as file:
+            environ = file.read()
+    except OSError:
+        return False
+    wanted = "{}={}".format(MARK, mark).encode("utf-8", "surrogateescape")
+    return environ.startswith(wanted + b"\0") or (b"\0" + wanted + b"\0") in environ
+
+
+def of_run(mark, supervisor, table=None):
+    """The live processes of one run on this node: descendants of its supervisor, and all that carry its mark.
+
+    Args:
+        mark: `<run>/<node rank>`.
+        supervisor: its pid, or 0 where none lives.
+        table: what `owned_by` gave, to save a second look.
+
+    Returns:
+        {pid: Stat}; never the supervisor, the caller, the caller's ancestors, or a zombie.
+    """
+    if table is None:
+        table = owned_by(os.getuid())
+    ours = set(below(supervisor, table)) if supervisor else set()
+    ours.update(pid for pid in table if pid not in ours and has_mark(pid, mark))
+    ours -= ancestors(os.getpid(), table)
+    ours.discard(supervisor)
+    return {pid: table[pid] for pid in ours if table[pid].state not in "ZX"}
+
+
+def ancestors(pid, table):
+    """The pid itself and those above it, as far as the table knows them."""
+    found = set()
+    while pid and pid not in found:
+        found.add(pid)
+        pid = table[pid].parent if pid in table else 0
+    return found

@@ -1,0 +1,101 @@
+"""One rank and one launcher, as their supervisor knows them."""
+
+import os
+import signal
+
+from . import processes
+
+WAITING, RUNNING, ENDED = "waiting", "running", "ended"
+
+
+class Rank:
+    """One rank: a program under its shim.
+
+    Attributes:
+        pid: of the program, leader of its own group; 0 before it runs.
+        start: its start time in clock ticks since boot.
+        shim_pid, shim_start: the same of its shim.
+        launched: whether a launcher started it, so that it is signalled through its shim.
+        asked_at: when we first sent a signal that ends it (unix seconds), or None.
+        sent: the names of the signals sent on request.
+        shim_gone_at: when its shim was found to be gone (monotonic), or None.
+    """
+
+    def __init__(self, rank, local_rank, process, launched):
+        self.rank = rank
+        self.local_rank = local_rank
+        self.process = process
+        self.launched = launched
+        self.state = WAITING
+        self.pid = 0
+        self.start = 0
+        self.shim_pid = 0
+        self.shim_start = 0
+        self.asked_at = None
+        self.sent = set()
+        self.shim_gone_at = None
+
+    def has_shim(self):
+        """Whether its shim still runs."""
+        return processes.is_alive(self.shim_pid, self.shim_start, processes.boot_id())
+
+    def has_program(self):
+        """Whether its program still runs."""
+        return processes.is_alive(self.pid, self.start, processes.boot_id())
+
+    def send(self, number):
+        """Send a signal to the program and all of its group; returns whether there was one to take it."""
+        if self.state != RUNNING:
+            return False
+        if self.launched and number != signal.SIGKILL and _kill(os.kill, self.shim_pid, number):
+            return True  # the shim passes it on, once, though the launcher may send it the same
+        return _kill(os.killpg, self.pid, number)
+
+
+class Launcher:
+    """A process that starts ranks, leader of its own group.
+
+    Attributes:
+        pid: 0 before it runs.
+        start: its start time in clock ticks since boot.
+        pipe: where it says why it could not be started; None once that is settled.
+        trouble: why it could not be started, once settled; else empty.
+        ended: whether it has been reaped, or is known to be gone.
+    """
+
+    def __init__(self, process):
+        self.process = process
+        self.pid = 0
+        self.start = 0
+        self.pipe = None
+        self.trouble = ""
+        self.ended = False
+
+    def send(self, number):
+        """Send a signal to its group."""
+        return not self.ended and _kill(os.killpg, self.pid, number)
+
+    def is_alive(self):
+        """Whether it still runs."""
+        return processes.is_alive(self.pid, self.start, processes.boot_id())
+
+    def settle(self):
+        """Read what it says of its start; returns why it could not be started, empty if it was."""
+        if self.pipe is not None:
+            try:
+                self.trouble = os.read(self.pipe, 65536).decode("utf-8", "replace")
+            except OSError:
+                pass
+            os.close(self.pipe)
+            self.pipe = None
+        return self.trouble
+
+
+def _kill(kill, pid, number):
+    if pid <= 1:
+        return False
+    try:
+        kill(pid, number)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,72 @@
+"""A supervisor that takes over from one that was killed: it reads the folder and goes on watching."""
+
+import os
+import time
+
+from . import processes
+from .ranks import ENDED, RUNNING, WAITING
+from .run_folder import read_json
+
+
+def resume(supervisor):
+    """Bring a new supervisor to where the old one was, and record what has happened since."""
+    roster = supervisor.roster
+    roster.adopted = True
+    roster.check_at = time.monotonic()
+    _retell(supervisor, supervisor.events.resume())
+    supervisor.events.append("supervisor_resumed", pid=os.getpid())
+    for rank in roster.ranks.values():
+        if rank.state != ENDED:
+            _find(supervisor, rank)
+    for launcher in roster.launchers.values():
+        if not launcher.pid:
+            launcher.ended = True
+    for rank in roster.ranks.values():
+        launcher = roster.launchers.get(rank.process)
+        if rank.state == WAITING and (launcher is None or launcher.ended):
+            roster.unknown(rank, "the supervisor was killed before this rank had started")
+
+
+def _retell(supervisor, events):
+    """What the events say, without acting on it again."""
+    roster = supervisor.roster
+    stopping = None
+    for event in events:
+        rank = roster.ranks.get(event.get("rank"))
+        ev = event["ev"]
+        if ev == "rank_started" and rank:
+            rank.state, rank.pid, rank.start = RUNNING, event["pid"], event["start"]
+        elif ev == "rank_ended" and rank:
+            rank.state = ENDED
+            roster.failed = roster.failed or event["exit_code"] != 0
+        elif ev == "rank_unknown" and rank:
+            rank.state = ENDED
+            roster.failed = True
+        elif ev in ("start_failed", "setup_failed"):
+            roster.failed = True
+        elif ev == "launcher_started":
+            launcher = roster.launchers[event["process"]]
+            launcher.pid, launcher.start = event["pid"], event["start"]
+        elif ev == "launcher_ended":
+            roster.launchers[event["process"]].ended = True
+        elif ev == "stopping":
+            stopping = event
+    if stopping is not None:
+        for rank in roster.ranks.values():
+            if rank.state == RUNNING:
+                rank.asked_at = stopping["t"]
+        left = stopping["t"] + stopping["grace"] - time.time()
+        supervisor.ending.resume(stopping["why"], max(0.0, left))
+
+
+def _find(supervisor, rank):
+    """Where a rank that has not been told to have ended is now."""
+    record = read_json(supervisor.folder.rank_file(rank.rank, "start"))
+    if record is None:
+        return
+    rank.shim_pid, rank.shim_start = record["shim_pid"], record["shim_start"]
+    supervisor.roster.started(record)
+    if record["boot"] != processes.boot_id():
+        rank.shim_gone_at = time.monotonic()
+        if read_json(supervisor.folder.rank_file(rank.rank, "exit")) is None:
+            supervisor.roster.unknown(rank, "the node was restarted while this rank ran")

@@ -1,0 +1,302 @@
+"""The supervisor's ranks and launchers: what becomes of them, and its record as events."""
+
+import os
+import signal
+import time
+
+from . import launch, processes, signals
+from .ranks import ENDED, RUNNING, WAITING, Launcher, Rank
+from .run_folder import read_json, write_json
+
+_SHIM_PATIENCE = 1.0
+"""Seconds to wait for word of a rank whose shim has gone: its last message may still be on its way."""
+_SOON, _ADOPTED_PAUSE = 0.1, 1.0
+"""Seconds between looks at ranks that nobody will tell us of."""
+
+
+class Roster:
+    """All ranks and launchers of one node.
+
+    Attributes:
+        ranks: {rank: Rank}.
+        launchers: {process index: Launcher}.
+        adopted: whether a supervisor before this one started them, so that they are not our children.
+        failed: whether the node's run cannot succeed any more.
+        check_at: when `check` is due (monotonic), 0 for never.
+    """
+
+    def __init__(self, folder, plan, events, index, on_failure, on_settled):
+        """Begin with all of the plan's ranks waiting.
+
+        Args:
+            folder: the RunFolder.
+            plan: the node's plan.
+            events: the EventLog.
+            index: the SizeIndex.
+            on_failure: called with `("rank_failed", rank)` or `("launcher_ended", None)`.
+            on_settled: called with a launcher whose start is to be settled now, before its end is recorded.
+        """
+        self._folder = folder
+        self._plan = plan
+        self._events = events
+        self._index = index
+        self._on_failure = on_failure
+        self._on_settled = on_settled
+        self._orphans = {}
+        self.ranks = {}
+        self.launchers = {}
+        for number, process in enumerate(plan["processes"]):
+            launched = bool(process["launcher"])
+            if launched:
+                self.launchers[number] = Launcher(number)
+            for rank, local_rank in zip(process["ranks"], process["local_ranks"]):  # noqa: B905
+                self.ranks[rank] = Rank(rank, local_rank, number, launched)
+        self.adopted = False
+        self.failed = False
+        self.check_at = 0.0
+
+    def in_state(self, state):
+        """The rank numbers in that state."""
+        return [rank.rank for rank in self.ranks.values() if rank.state == state]
+
+    # -- what is reported -----------------------------------------------------------------------------------
+
+    def started(self, message):
+        """A shim says that its rank runs; returns whether that is news."""
+        rank = self.ranks.get(message.get("rank"))
+        if rank is None or rank.state != WAITING:
+            return False
+        rank.state = RUNNING
+        for name in ("pid", "start", "shim_pid", "shim_start", "local_rank"):
+            setattr(rank, name, message[name])
+        self._events.append(
+            "rank_started",
+            rank=rank.rank,
+            local_rank=rank.local_rank,
+            pid=rank.pid,
+            host=message.get("host"),
+            start=rank.start,
+        )
+        if rank.pid in self._orphans:
+            self._record_end(rank, launch.exit_record(rank.rank, self._orphans.pop(rank.pid), time.time()))
+        return True
+
+    def ended(self, message):
+        """A shim says that its rank has ended, or could not be started."""
+        rank = self.ranks.get(message.get("rank"))
+        if rank is None or rank.state == ENDED:
+            return
+        if message["op"] == "start_failed":
+            self.start_failed(rank.rank, rank.process, message["message"])
+        self._record_end(rank, message)
+
+    def start_failed(self, rank, process, message):
+        """A program or launcher could not be started."""
+        self.failed = True
+        self._events.append("start_failed", rank=rank, process=process, message=message)
+
+    def shim_not_forked(self, rank, message):
+        """The system refused another process."""
+        self.start_failed(rank.rank, rank.process, message)
+        self._record_end(rank, {"rank": rank.rank, "exit_code": 126, "signal": None})
+
+    def none_started(self):
+        """Setup failed: nothing will run."""
+        self.failed = True
+        for rank in self.ranks.values():
+            rank.state = ENDED
+        for launcher in self.launchers.values():
+            launcher.ended = True
+
+    def unknown(self, rank, why):
+        """A rank's exit is not to be had."""
+        rank.state = ENDED
+        self.failed = True
+        self._events.append("rank_unknown", rank=rank.rank, why=why)
+        self._on_failure("rank_failed", rank.rank)
+
+    def _record_end(self, rank, record):
+        rank.state = ENDED
+        if rank.shim_gone_at is not None:
+            self._keep_exit(rank, record)
+        self._index.look([rank.rank])
+        out_bytes, err_bytes = self._index.sizes(rank.rank)
+        stopped = rank.asked_at is not None and record.get("t", time.time()) >= rank.asked_at
+        self._events.append(
+            "rank_ended",
+            rank=rank.rank,
+            exit_code=record["exit_code"],
+            signal=record["signal"],
+            out_bytes=out_bytes,
+            err_bytes=err_bytes,
+            asked=stopped or (record["signal"] is not None and record["signal"] in rank.sent),
+        )
+        if record["exit_code"] != 0:
+            self.failed = True
+            if not stopped:
+                self._on_failure("rank_failed", rank.rank)
+
+    def _keep_exit(self, rank, record):
+        """The shim could not: let the file say it all the same."""
+        path = self._folder.rank_file(rank.rank, "exit")
+        if read_json(path) is None:
+            try:
+                write_json(path, record)
+            except OSError:
+                pass  # the event says it, too
+
+    # -- what is found out ----------------------------------------------------------------------------------
+
+    def child_ended(self, pid, status):
+        """A child was reaped: a launcher, a shim, a program whose shim was killed, or an orphan."""
+        for launcher in self.launchers.values():
+            if launcher.pid == pid and not launcher.ended:
+                killed = os.WIFSIGNALED(status)
+                self.launcher_ended(
+                    launcher,
+                    None if killed else os.WEXITSTATUS(status),
+                    signals.name(os.WTERMSIG(status)) if killed else None,
+                )
+                return
+        for rank in self.ranks.values():
+            if rank.state == ENDED:
+                continue
+            if pid == rank.shim_pid:
+                rank.shim_gone_at = time.monotonic()
+                self._look_on_disk(rank)
+                self.check_at = time.monotonic() + _SOON
+                return
+            if pid == rank.pid:
+                rank.shim_gone_at = rank.shim_gone_at or time.monotonic()
+                self._record_end(rank, launch.exit_record(rank.rank, status, time.time()))
+                return
+        if len(self._orphans) > 1024:
+            self._orphans.clear()
+        self._orphans[pid] = status
+
+    def launcher_ended(self, launcher, exit_code, signal_name, message=None):
+        """A launcher has gone; its ranks must not outlive it."""
+        launcher.ended = True
+        failed = exit_code != 0 and not (exit_code is None and self.adopted)
+        if launcher.pipe is not None:
+            self._on_settled(launcher)
+        trouble = launcher.trouble
+        if trouble:
+            self.start_failed(None, launcher.process, trouble)
+        message = trouble or message or launch.last_words(self._folder, self._plan, launcher.process)
+        self._events.append(
+            "launcher_ended",
+            process=launcher.process,
+            exit_code=exit_code,
+            signal=signal_name,
+            message=message,
+        )
+        self.failed = self.failed or failed
+        mine = [rank for rank in self.ranks.values() if rank.process == launcher.process]
+        waiting = [rank for rank in mine if rank.state == WAITING]
+        if waiting:
+            self.failed = True
+            if not trouble:
+                why = "the launcher ended before all of its ranks had started"
+                self.start_failed(None, launcher.process, why + (": " + message if message else ""))
+        for rank in waiting:
+            rank.state = ENDED
+        if any(rank.state == RUNNING for rank in mine):
+            self._on_failure("launcher_ended", None)
+
+    def check(self, now):
+        """Look for ranks whose shim has gone without a word, and for those that are not our children."""
+        again = self.adopted
+        pause = _ADOPTED_PAUSE
+        for rank in self.ranks.values():
+            if rank.state == ENDED or not self._has_lost_shim(rank, now):
+                continue
+            self._look_on_disk(rank)
+            if rank.state == ENDED:
+                continue
+            if rank.state == RUNNING and rank.has_program():
+                again = True
+            elif now < rank.shim_gone_at + _SHIM_PATIENCE:
+                again, pause = True, _SOON
+            else:
+                self.unknown(rank, "its shim and the program have gone and left no exit status")
+        for launcher in self.launchers.values():
+            if self.adopted and not launcher.ended and not launcher.is_alive():
+                self.launcher_ended(
+                    launcher, None, None, "its exit status is lost: the supervisor had been killed"
+                )
+        self.check_at = now + pause if again else 0.0
+
+    def _has_lost_shim(self, rank, now):
+        expected = rank.state == RUNNING or not rank.launched
+        if rank.shim_gone_at is None and self.adopted and expected and not rank.has_shim():
+            rank.shim_gone_at = now
+        return rank.shim_gone_at is not None
+
+    def _look_on_disk(self, rank):
+        if rank.state == WAITING:
+            record = read_json(self._folder.rank_file(rank.rank, "start"))
+            if record is not None:
+                self.started(record)
+        record = read_json(self._folder.rank_file(rank.rank, "exit"))
+        if record is not None and rank.state != ENDED:
+            self._record_end(rank, record)
+
+    # -- signals --------------------------------------------------------------------------------------------
+
+    def send_all(self, number):
+        """Send every rank and launcher the signal that ends it."""
+        for rank in self.ranks.values():
+            self.send(rank, number)
+        for launcher in self.launchers.values():
+            launcher.send(number)
+
+    def send(self, rank, number):
+        """Send one rank the signal that ends it."""
+        now = time.time()
+        if rank.send(number) and rank.asked_at is None:
+            rank.asked_at = now
+
+    def kill(self, found):
+        """SIGKILL to these processes ({pid: Stat}), and note that we asked for it."""
+        for rank in self.ranks.values():
+            if rank.state == RUNNING and rank.asked_at is None:
+                rank.asked_at = time.time()
+        for stat in found.values():
+            processes.signal_if_same(stat, signal.SIGKILL)
+
+    def signal(self, numbers, number):
+        """A signal that a person asked for; returns the ranks that got it."""
+        sent = []
+        for rank in self.ranks.values():
+            if (numbers is None or rank.rank in numbers) and rank.send(number):
+                rank.sent.add(signals.name(number))
+                sent.append(rank.rank)
+        return sent
+
+    # -- is it over? ----------------------------------------------------------------------------------------
+
+    def all_ended(self):
+        """Whether nothing of what was started is left: ranks, launchers, shims."""
+        if any(not launcher.ended for launcher in self.launchers.values()):
+            return False
+        if any(rank.state != ENDED for rank in self.ranks.values()):
+            return False
+        return not any(rank.has_shim() for rank in self.ranks.values())
+
+    def groups(self):
+        """The process groups of ranks and launchers that still have members."""
+        pids = [rank.pid for rank in self.ranks.values()] + [item.pid for item in self.launchers.values()]
+        return {pid for pid in pids if pid and _group_exists(pid)}
+
+    def shims(self):
+        """The pids of the shims whose ranks have not ended."""
+        return [rank.shim_pid for rank in self.ranks.values() if rank.state != ENDED]
+
+
+def _group_exists(group):
+    try:
+        os.killpg(group, 0)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,111 @@
+"""The node-side folder of one run: what lies where, and files that are never seen half written."""
+
+import errno
+import json
+import os
+
+from .encoding import raw, text
+
+
+class RunFolder:
+    """Paths of one run and node rank. `path` is bytes."""
+
+    def __init__(self, path):
+        self.path = path if isinstance(path, bytes) else raw(path)
+        self.plan = self._at(b"plan.json")
+        self.state = self._at(b"supervisor.json")
+        self.lock = self._at(b"supervisor.lock")
+        self.trouble = self._at(b"supervisor.log")
+        self.events = self._at(b"events.jsonl")
+        self.socket = self._at(b"control.sock")
+        self.ranks = self._at(b"ranks")
+        self.archive = self._at(b"agent.zip")
+
+    def _at(self, name):
+        return os.path.join(self.path, name)
+
+    def rank_file(self, rank, what):
+        """`ranks/<rank>.start.json` or `.exit.json`."""
+        return os.path.join(self.ranks, "{}.{}.json".format(rank, what).encode("ascii"))
+
+    def log_dir(self, plan):
+        """Where the ranks' output goes."""
+        return raw(plan["log_dir"]) if plan.get("log_dir") else self._at(b"logs")
+
+
+def log_file(name):
+    """The file of a log as the protocol names it: `3.out` is rank-00003.out, `launcher-0.out` is itself.
+
+    Raises:
+        ValueError: it is no such name.
+    """
+    stem, dot, stream = name.rpartition(".")
+    if dot and stream in ("out", "err"):
+        if stem.isdigit():
+            return "rank-{:05d}.{}".format(int(stem), stream).encode("ascii")
+        if stem.startswith("launcher-") and stem[9:].isdigit():
+            return name.encode("ascii")
+    raise ValueError("log {!r}: allowed are names such as 3.out, 3.err and launcher-0.out".format(name))
+
+
+def times_file(rank):
+    """The side index of a rank's files."""
+    return "rank-{:05d}.times".format(rank).encode("ascii")
+
+
+def log_names(plan):
+    """Every log of the node's plan, launchers first."""
+    names = []
+    for index, process in enumerate(plan["processes"]):
+        if process["launcher"]:
+            names += ["launcher-{}.out".format(index), "launcher-{}.err".format(index)]
+    for process in plan["processes"]:
+        for rank in process["ranks"]:
+            names += ["{}.out".format(rank), "{}.err".format(rank)]
+    return names
+
+
+def mark_of(plan):
+    """What tells the run's processes on this node from all others, the other local nodes' included."""
+    return "{}/{}".format(plan["run"], plan["node_rank"])
+
+
+def write_json(path, value):
+    """Replace a file in one step; 0600. Raises OSError (disk full, read-only), leaving the old one."""
+    temporary = path + ".{}.new".format(os.getpid()).encode("ascii")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            write_all(fd, json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n")
+        finally:
+            os.close(fd)
+        os.rename(temporary, path)
+    except OSError:
+        _unlink(temporary)
+        raise
+
+
+def read_json(path):
+    """The file's value, or None if it is not there or holds no JSON object."""
+    try:
+        with open(path, "rb") as file:
+            value = json.loads(file.read().decode("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def write_all(fd, data):
+    """Write all of it. Raises OSError; ENOSPC also where the disk took only a part."""
+    while data:
+        written = os.write(fd, data)
+        if written == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), text(b""))
+        data = data[written:]
+
+
+def _unlink(path):
+    try:
+        os.unlink(path)
+    except OSError:
+        pass

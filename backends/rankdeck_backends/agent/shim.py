@@ -1,0 +1,307 @@
+"""The rank shim: opens a rank's logs, runs its program, passes signals on and puts its exit on disk.
+
+The program writes straight into its files. The shim outlives the supervisor, and the other way round.
+"""
+
+import os
+import resource
+import signal
+import sys
+import time
+
+from . import control, descriptors, environment, execute, placeholders, processes, signals
+from .encoding import raw
+from .execute import CannotRun
+from .run_folder import RunFolder, log_file, read_json, write_json
+
+FORWARDED = (
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGALRM,
+    signal.SIGCONT,
+    signal.SIGTSTP,
+    signal.SIGWINCH,
+)
+_ONCE_WITHIN = 5.0
+"""Seconds in which the same signal is passed on once: at a stop both supervisor and launcher send it."""
+_TELL_LIMIT = 5.0
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+
+
+class Shim:
+    """One rank's shim.
+
+    Args of the constructor:
+        folder: the RunFolder.
+        plan: the node's plan.
+        process: index of the rank's process in it.
+        rank, local_rank: the rank's numbers.
+        env: the program's environment (bytes).
+        launched: whether a launcher started this shim.
+    """
+
+    def __init__(self, folder, plan, process, rank, local_rank, env, launched):
+        self._folder = folder
+        self._plan = plan
+        self._process = process
+        self._rank = rank
+        self._local_rank = local_rank
+        self._env = env
+        self._launched = launched
+        self._pid = 0
+        self._passed = {}
+
+    def run(self, program):
+        """Run the program to its end; returns its wait status."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+        out, degraded = self._open_logs()
+        read, write = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            self._become(program, out, write)
+        os.close(write)
+        for fd in set(out):
+            os.close(fd)
+        for number in FORWARDED:
+            signal.signal(number, self._forward)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
+        trouble = _read_all(read)
+        if trouble:
+            status = self._wait()
+            self._not_started(trouble.decode("utf-8", "replace"), status)
+            return status
+        self._started(degraded)
+        status = self._wait()
+        self._ended(status)
+        return status
+
+    def _open_logs(self):
+        """The descriptors for stdout and stderr, and what could not be had."""
+        where = self._folder.log_dir(self._plan)
+        opened, degraded = [], []
+        for stream in ("out", "err"):
+            path = os.path.join(where, log_file("{}.{}".format(self._rank, stream)))
+            try:
+                fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                # The rank matters more than its output: hours of other ranks' work hang on it.
+                degraded.append(
+                    "{}: {}; this output is lost".format(path.decode("utf-8", "replace"), error.strerror)
+                )
+                fd = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+            opened.append(fd)
+        return opened, degraded
+
+    def _become(self, program, out, trouble):
+        """The child: becomes the program, or says why not."""
+        try:
+            os.setsid()
+            if self._launched:
+                _die_with_parent()
+            descriptors.point(os.open(os.devnull, os.O_RDONLY), 0)
+            descriptors.point(out[0], 1)
+            descriptors.point(out[1], 2)
+            descriptors.close_all_but((trouble,))
+            os.set_inheritable(trouble, False)
+            signals.reset()
+            execute.enter(self._plan["processes"][self._process]["cwd"], self._env)
+            execute.replace(program, self._env)
+        except CannotRun as error:
+            _write(trouble, raw(error.message))
+            os._exit(error.status)
+        except Exception as error:  # noqa: BLE001 - a process's boundary
+            _write(trouble, raw("{}: {}".format(type(error).__name__, error)))
+        finally:
+            os._exit(execute.NOT_RUN)
+
+    def _forward(self, number, frame):
+        now = time.monotonic()
+        if self._launched and now - self._passed.get(number, -_ONCE_WITHIN) < _ONCE_WITHIN:
+            return
+        self._passed[number] = now
+        try:
+            os.killpg(self._pid, number)
+        except OSError:
+            pass
+
+    def _wait(self):
+        return os.waitpid(self._pid, 0)[1]
+
+    def _started(self, degraded):
+        record = {
+            "rank": self._rank,
+            "local_rank": self._local_rank,
+            "pid": self._pid,
+            "start": processes.start_of(self._pid),
+            "shim_pid": os.getpid(),
+            "shim_start": processes.start_of(os.getpid()),
+            "boot": processes.boot_id(),
+            "host": os.uname().nodename,
+            "t": round(time.time(), 6),
+        }
+        path = self._folder.rank_file(self._rank, "start")
+        degraded += _try_write(path, record)
+        self._tell(dict(record, op="started", process=self._process, degraded=degraded))
+
+    def _not_started(self, message, status):
+        self._end("start_failed", status, message=message)
+
+    def _ended(self, status):
+        self._end("ended", status)
+
+    def _end(self, op, status, **more):
+        record = exit_record(self._rank, status, time.time())
+        degraded = _try_write(self._folder.rank_file(self._rank, "exit"), record)
+        self._tell(
+            dict(record, op=op, process=self._process, local_rank=self._local_rank, degraded=degraded, **more)
+        )
+
+    def _tell(self, message):
+        """Tell the supervisor; if it is gone the files say the same to the next one."""
+        try:
+            control.tell(self._folder.socket, message, _TELL_LIMIT)
+        except OSError:
+            pass
+
+
+def exit_record(rank, status, when):
+    """A wait status as it is recorded: a signal's name and no exit code, or the exit code."""
+    killed = os.WIFSIGNALED(status)
+    return {
+        "rank": rank,
+        "exit_code": None if killed else os.WEXITSTATUS(status),
+        "signal": signals.name(os.WTERMSIG(status)) if killed else None,
+        "t": round(when, 6),
+    }
+
+
+def under_supervisor(folder, plan, process, base):
+    """The forked shim of a process that is one rank: never returns.
+
+    Args:
+        folder: the RunFolder.
+        plan: the node's plan.
+        process: the process's index.
+        base: the process's whole environment (bytes).
+    """
+    try:
+        os.setsid()
+        descriptors.close_all_but(())
+        described = plan["processes"][process]
+        rank, local_rank = described["ranks"][0], described["local_ranks"][0]
+        shim = Shim(folder, plan, process, rank, local_rank, base, False)
+        status = shim.run(_program(described, described["program"], plan, base))
+        _end_like(status)
+    except Exception:  # noqa: BLE001 - a process's boundary
+        import traceback
+
+        os.write(2, raw(traceback.format_exc()))
+    finally:
+        os._exit(execute.NOT_RUN)
+
+
+def under_launcher(arguments):
+    """`shim DIR PROCESS -- PROGRAM...`, started by a launcher; ends as the program ended."""
+    if len(arguments) < 4 or arguments[2] != "--" or not arguments[1].isdigit():
+        sys.stderr.write("rankdeck shim: found {}; allowed: DIR PROCESS -- PROGRAM...\n".format(arguments))
+        return execute.NOT_RUN
+    folder = RunFolder(os.fsencode(arguments[0]))
+    process = int(arguments[1])
+    program = [os.fsencode(word) for word in arguments[3:]]
+    plan = read_json(folder.plan)
+    if plan is None:
+        sys.stderr.write("rankdeck shim: {}: no plan is there\n".format(arguments[0]))
+        return execute.NOT_RUN
+    env = environment.inherited()
+    try:
+        rank, local_rank = int(env[b"RANK"]), int(env[b"LOCAL_RANK"])
+    except (KeyError, ValueError):
+        sys.stderr.write(
+            "rankdeck shim: the launcher set no RANK and LOCAL_RANK; allowed launchers: torchrun\n"
+        )
+        return execute.NOT_RUN
+    described = plan["processes"][process]
+    program = [execute.at_home(word, env) for word in program]
+    if described["fill"]:
+        program = placeholders.fill(program, _values(described, plan, env))
+    descriptors.close_all_but(())
+    status = Shim(folder, plan, process, rank, local_rank, env, True).run(program)
+    _end_like(status)
+    return execute.NOT_RUN
+
+
+def _program(described, plan_words, plan, env):
+    program = execute.words(plan_words, env)
+    return placeholders.fill(program, _values(described, plan, env)) if described["fill"] else program
+
+
+def _values(described, plan, env):
+    """The placeholders' values: what the rank's own environment says, then what the plan says."""
+    values = {
+        b"WORLD_SIZE": str(plan["world_size"]).encode("ascii"),
+        b"NODE_RANK": str(plan["node_rank"]).encode("ascii"),
+        b"LOCAL_WORLD_SIZE": str(len(described["local_ranks"])).encode("ascii"),
+    }
+    if not described["launcher"]:
+        values[b"RANK"] = str(described["ranks"][0]).encode("ascii")
+        values[b"LOCAL_RANK"] = str(described["local_ranks"][0]).encode("ascii")
+        values.pop(b"LOCAL_WORLD_SIZE")
+    values.update((name, env[name]) for name in placeholders.NAMES if name in env)
+    return values
+
+
+def _end_like(status):
+    """End this process as the program ended, so that the launcher sees the same."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        try:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program's core is the one of interest
+            signal.signal(number, signal.SIG_DFL)
+        except (OSError, ValueError):
+            pass
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+        os.kill(os.getpid(), number)
+        os._exit(128 + number)
+    os._exit(os.WEXITSTATUS(status))
+
+
+def _die_with_parent():
+    """Under a launcher that kills its worker (our shim) with SIGKILL, the program must not stay behind."""
+    parent = os.getppid()
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    except (ImportError, OSError, AttributeError):
+        return
+    if os.getppid() != parent:
+        os._exit(128 + signal.SIGKILL)
+
+
+def _try_write(path, record):
+    try:
+        write_json(path, record)
+    except OSError as error:
+        return ["{}: {}".format(path.decode("utf-8", "replace"), error.strerror)]
+    return []
+
+
+def _read_all(fd):
+    data = b""
+    while True:
+        part = os.read(fd, 65536)
+        if not part:
+            os.close(fd)
+            return data
+        data += part
+
+
+def _write(fd, data):
+    try:
+        os.write(fd, data)
+    except OSError:
+        pass

@@ -1,0 +1,106 @@
+"""`stop` and `signal`: messages to the supervisor, and what is done where none can be had."""
+
+import errno
+import signal
+import time
+
+from . import control, ending, processes, signals, start
+from .errors import AgentError
+from .requests import field
+from .run_folder import RunFolder, mark_of, read_json
+
+ANSWER_LIMIT = 30.0
+"""Seconds without any word from a supervisor that is stopping (it speaks once a second)."""
+_ATTEMPTS = 5
+
+
+def answer(request, send):
+    """`stop`: streams `stopping` and replies when all is proven gone, or named as left."""
+    folder = RunFolder(field(request, "dir", str))
+    plan = read_json(folder.plan)
+    if plan is None:
+        raise AgentError("missing", "{}: no run is there".format(request["dir"]))
+    message = {
+        "op": "stop",
+        "signal": _signal_name(request, plan["stop"]["signal"]),
+        "grace": field(request, "grace", float, plan["stop"]["grace"]),
+        "force": field(request, "force", bool, False),
+    }
+    result = _with_supervisor(folder, lambda: _ask(folder, message, send))
+    state = read_json(folder.state) or {}
+    if result is None:
+        result = {"swept": [], "state": state.get("state")}
+    left = sweep(mark_of(plan), result["swept"])
+    return {"gone": not left, "left": left, "swept": result["swept"], "state": result["state"]}, b""
+
+
+def _signal_name(request, default):
+    name = field(request, "signal", str, default)
+    try:
+        signals.number(name)
+    except ValueError as error:
+        raise AgentError("bad_request", str(error))
+    return name
+
+
+def _with_supervisor(folder, ask):
+    """What `ask()` gives, from a living supervisor; None if the run has ended.
+
+    Raises:
+        AgentError: none comes up, or none answers.
+    """
+    for attempt in range(_ATTEMPTS):
+        if not start.revive(folder):
+            return None
+        try:
+            return ask()
+        except OSError as error:  # it was killed a moment ago, or has just ended
+            trouble = error
+        time.sleep(0.1 * (attempt + 1))
+    raise AgentError("supervisor", "the supervisor does not answer: {}".format(trouble))
+
+
+def _ask(folder, message, send):
+    """Pass on what the supervisor says of a stop until its last word, and return that."""
+    caller = control.connect(folder.socket, ANSWER_LIMIT)
+    lines = control.LineReader()
+    try:
+        caller.sendall(control.line_of(message))
+        while True:
+            data = caller.recv(65536)
+            if not data:
+                raise OSError(errno.EPIPE, "it closed its socket")
+            for said in lines.feed(data):
+                if "gone" in said:
+                    return said
+                send(said)
+    finally:
+        caller.close()
+
+
+def sweep(mark, swept):
+    """The proof: end what still carries the run's mark; returns what is left."""
+    deadline = time.monotonic() + ending.KILL_PATIENCE
+    known = set()
+    while True:
+        found = processes.of_run(mark, 0)
+        for stat in found.values():
+            if stat.pid not in known:
+                known.add(stat.pid)
+                swept.append({"pid": stat.pid, "cmd": processes.command_of(stat.pid)})
+            processes.signal_if_same(stat, signal.SIGKILL)
+        if not found:
+            return []
+        if time.monotonic() > deadline:
+            return [{"pid": pid, "cmd": processes.command_of(pid)} for pid in sorted(found)]
+        time.sleep(0.05)
+
+
+def signal_ranks(request, send):
+    """`signal`: replies the ranks that were sent it."""
+    folder = RunFolder(field(request, "dir", str))
+    ranks = field(request, "ranks", list, None) if request.get("ranks") is not None else None
+    name = _signal_name(request, field(request, "signal", str))
+    message = {"op": "signal", "ranks": ranks, "signal": name}
+    said = _with_supervisor(folder, lambda: control.tell(folder.socket, message, ANSWER_LIMIT))
+    return {"sent": said.get("sent", []) if said else []}, b""

@@ -1,0 +1,210 @@
+"""The ssh backend: one connection and one channel a node, as the user's own ssh config says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from typing import Any
+
+import asyncssh
+
+from rankdeck_backends import package, ssh_errors
+from rankdeck_backends.base import NodeError, Step
+from rankdeck_backends.connection import AgentConnection
+from rankdeck_backends.ssh_channel import AgentSession, SshChannel
+from rankdeck_backends.ssh_config import CONFIG_VARIABLE, ConfigError, HostSettings, SshConfig
+from rankdeck_backends.ssh_login import DroppedError, log_in, say_goodbye
+from rankdeck_profiles.model import PoolNode
+
+_AT_ONCE = 32
+"""Logins under way at once. Measured with 16 to 256 nodes: more gains nothing, 8 costs up to a third."""
+_AT_ONCE_PER_ADDRESS = 8
+"""Logins under way at one sshd: its MaxStartups drops some from the tenth on (10:30:100, sshd_config(5))."""
+_RETRIES = 4
+"""Further tries where a server hangs up before the key exchange."""
+_RETRY_DELAY = 0.3
+"""Seconds before the first of them, on average; doubled each time, with jitter."""
+_CONFIG_PATIENCE = 3.0
+"""How many times the connect timeout the ssh config may take: its `Match exec` may ask the network."""
+_HELLO_PATIENCE = 3.0
+"""How many times the connect timeout the shell and the interpreter may take to bring up the agent."""
+_FAREWELL_LIMIT = 5.0
+"""Seconds to wait for closed connections to be gone."""
+
+_LoginTask = asyncio.Task[asyncssh.SSHClientConnection]
+
+# asyncssh logs what we raise. With no handler at all Python would print that into the screen.
+logging.getLogger("asyncssh").addHandler(logging.NullHandler())
+
+
+class SshBackend:
+    """Logs in to nodes and starts agents there. Host keys are always verified, passwords never asked for."""
+
+    kind = "ssh"
+
+    def __init__(self, *, connect_timeout: float = 10.0) -> None:
+        """Nothing is contacted yet.
+
+        Args:
+            connect_timeout: seconds for each step of a login, where the config names no ConnectTimeout.
+        """
+        self._timeout = connect_timeout
+        self._config = SshConfig()
+        self._hops: dict[tuple[str, ...], _LoginTask] = {}
+        """The jump hosts' connections, by the way to them: shared by all nodes behind them."""
+        self._farewells: set[asyncio.Task[None]] = set()
+        self._openings = asyncio.Semaphore(_AT_ONCE)
+        self._gates: dict[tuple[str, int], asyncio.Semaphore] = {}
+
+    async def open(self, node: PoolNode) -> AgentConnection:
+        """Log in to the node and start an agent there.
+
+        Raises:
+            NodeError: at the first step that failed.
+        """
+        settings = await self._settings(node.name, node.host, node.user, node.port)
+        tunnel = await self._tunnel(node.name, settings)
+        ssh = await self._log_in(node.name, settings, tunnel)
+        try:
+            return await self._start_agent(node.name, settings, ssh)
+        except BaseException:
+            ssh.abort()
+            self._bid_farewell(ssh)
+            raise
+
+    async def close(self) -> None:
+        """Close the connections to jump hosts, and wait until what was closed before is gone."""
+        tasks, self._hops = list(self._hops.values()), {}
+        for task in tasks:
+            task.cancel()
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, asyncssh.SSHClientConnection):
+                self._bid_farewell(result)
+        if self._farewells:
+            await asyncio.wait(self._farewells, timeout=_FAREWELL_LIMIT)
+
+    def _bid_farewell(self, ssh: asyncssh.SSHClientConnection) -> None:
+        """Close a connection in the background."""
+        task = asyncio.create_task(say_goodbye(ssh))
+        self._farewells.add(task)
+        task.add_done_callback(self._farewells.discard)
+
+    async def _settings(self, node: str, host: str, user: str | None, port: int | None) -> HostSettings:
+        limit = self._timeout * _CONFIG_PATIENCE
+        try:
+            async with asyncio.timeout(limit):
+                return await asyncio.to_thread(self._config.settings, host, user, port)
+        except TimeoutError:
+            raise NodeError(
+                node,
+                Step.CONFIG,
+                f"the ssh config was not read within {limit:g} s",
+                "a `Match exec` in it may hang, or the file system that ~/.ssh is on",
+            ) from None
+        except ConfigError as error:
+            raise NodeError(
+                node, Step.CONFIG, str(error), f"correct it, or name another one in {CONFIG_VARIABLE}"
+            ) from None
+
+    async def _log_in(
+        self, node: str, settings: HostSettings, tunnel: asyncssh.SSHClientConnection | None
+    ) -> asyncssh.SSHClientConnection:
+        """Log in, again if the server hangs up early, no more logins at once than servers like."""
+        gate = self._gates.setdefault((settings.host, settings.port), asyncio.Semaphore(_AT_ONCE_PER_ADDRESS))
+        for left in reversed(range(_RETRIES + 1)):
+            try:
+                async with gate, self._openings:
+                    return await log_in(node, settings, tunnel, settings.timeout or self._timeout)
+            except DroppedError as error:
+                if not left:
+                    told = error.told
+                    raise NodeError(
+                        node, told.step, f"{told.what} ({_RETRIES + 1} tries)", told.hint
+                    ) from None
+            await asyncio.sleep(_RETRY_DELAY * 2 ** (_RETRIES - left) * random.uniform(0.5, 1.5))
+        raise AssertionError("unreachable")
+
+    async def _route(
+        self, node: str, settings: HostSettings, behind: tuple[str, ...] = ()
+    ) -> list[HostSettings]:
+        """The jump hosts in front of a host, in the order they are passed; empty if it is reached directly.
+
+        The first one of a ProxyJump may have its own in front; the others are reached through the one before.
+        """
+        route: list[HostSettings] = []
+        passed = (*behind, settings.name)
+        for spec in settings.jump.split(",") if settings.jump else ():
+            user, host, port = _parse_hop(spec.strip())
+            if host in passed:
+                circle = " > ".join((*passed, host))
+                raise NodeError(node, Step.CONFIG, f"the ssh config's ProxyJump leads in a circle: {circle}")
+            hop = await self._settings(node, host, user, port)
+            if not route:
+                route = await self._route(node, hop, passed)
+            route.append(hop)
+        return route
+
+    async def _tunnel(self, node: str, settings: HostSettings) -> asyncssh.SSHClientConnection | None:
+        """The connection to the last jump host in front of a host; None if it is reached directly."""
+        tunnel: asyncssh.SSHClientConnection | None = None
+        route = await self._route(node, settings)
+        for position, hop in enumerate(route, 1):
+            key = tuple(f"{hop.user}@{hop.host}:{hop.port}" for hop in route[:position])
+            task = self._hops.get(key)
+            if task is None or _is_over(task):
+                task = self._hops[key] = asyncio.create_task(self._log_in(hop.name, hop, tunnel))
+            try:
+                # Others may wait for it, too: it goes on if this node's opening is given up.
+                tunnel = await asyncio.shield(task)
+            except NodeError as error:
+                which = f"jump host {hop.name}" + (f" ({position} of {len(route)})" if len(route) > 1 else "")
+                raise NodeError(node, error.step, f"{which}: {error.what}", error.hint) from None
+        return tunnel
+
+    async def _start_agent(
+        self, node: str, settings: HostSettings, ssh: asyncssh.SSHClientConnection
+    ) -> AgentConnection:
+        connection = AgentConnection(node, by_hand=f"{settings.command_line} python3 -V")
+        limit = (settings.timeout or self._timeout) * _HELLO_PATIENCE
+        started: dict[str, Any] = {"encoding": None, "request_pty": False}
+        try:
+            async with asyncio.timeout(limit):
+                channel, _ = await ssh.create_session(
+                    lambda: AgentSession(connection, lambda: self._bid_farewell(ssh)),
+                    package.bootstrap_command(),
+                    **started,
+                )
+        except asyncssh.ChannelOpenError as error:
+            raise ssh_errors.channel_refused(node, error) from None
+        except TimeoutError:
+            raise NodeError(
+                node, Step.SHELL, f"logged in, but no session was opened within {limit:g} s"
+            ) from None
+        except (asyncssh.Error, OSError) as error:
+            raise NodeError(node, Step.LOST, f"the connection broke right after the login: {error}") from None
+        if not settings.jump and not settings.proxy_command:
+            connection.reached_at = ssh.get_extra_info("peername")[0]
+        connection.attach(SshChannel(ssh, channel))
+        channel.write(package.bootstrap_input())
+        await connection.greeted(limit)
+        return connection
+
+
+def _parse_hop(spec: str) -> tuple[str | None, str, int | None]:
+    """`[user@]host[:port]` or `[user@][v6 address]:port`, as ProxyJump has it, or as an ssh:// address."""
+    rest = spec.removeprefix("ssh://").rstrip("/")
+    user, at, rest = rest.rpartition("@")
+    host, port = rest, ""
+    if rest.startswith("["):
+        host, _, port = rest[1:].partition("]")
+        port = port.removeprefix(":")
+    elif rest.count(":") == 1:
+        host, _, port = rest.partition(":")
+    return (user if at else None), host, (int(port) if port.isdigit() else None)
+
+
+def _is_over(task: _LoginTask) -> bool:
+    if not task.done():
+        return False
+    return task.cancelled() or task.exception() is not None or task.result().is_closed()

@@ -1,0 +1,210 @@
+"""What the user's ssh config says of one host, completed with what rankdeck wants of every connection."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import asyncssh
+
+from rankdeck_backends.ssh_hostkeys import GLOBAL_FILES, USER_FILES, KnownHosts, Trust, expand
+from rankdeck_backends.ssh_keys import KeyRing, Keys
+
+CONFIG_VARIABLE = "RANKDECK_SSH_CONFIG"
+"""Path of an ssh config to use in place of the user's and the system's, as with `ssh -F`."""
+DEFAULT_CONFIGS = ("~/.ssh/config", "/etc/ssh/ssh_config")
+"""ssh_config(5): the first value found for a setting counts."""
+KEEPALIVE_INTERVAL = 5
+KEEPALIVE_COUNT = 3
+# Measured: curve25519 costs the client a fifth of the post-quantum default; AES-GCM half of chacha20 per
+# byte, since it takes fewer calls per packet.
+_KEX = "^curve25519-sha256,curve25519-sha256@libssh.org"
+_CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
+
+
+class ConfigError(Exception):
+    """The ssh config cannot be used for this host; the text says which file and line."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostSettings:
+    """All that is needed to log in to one host."""
+
+    name: str
+    """The host as the pool (or a ProxyJump) spells it."""
+    host: str
+    """The name or address to connect to."""
+    port: int
+    user: str
+    jump: str | None
+    """ProxyJump."""
+    proxy_command: str | None
+    family: int
+    bind_address: str | None
+    timeout: float | None
+    """ConnectTimeout in seconds, if the config names one."""
+    trust: Callable[[str, int], Trust]
+    """What the known_hosts files say of a host and port."""
+    known_hosts_file: Path | None
+    """Where a new host key belongs."""
+    host_key_alias: str | None
+    keys: Keys
+    agent_path: str
+    """The ssh agent's socket; empty if there is none."""
+    options: asyncssh.SSHClientConnectionOptions
+    command_line: str
+    """What a person types to get to this host with OpenSSH."""
+
+    @property
+    def target(self) -> str:
+        """Where it goes, for messages."""
+        return f"{self.host} port {self.port}"
+
+
+class SshConfig:
+    """Reads the settings of hosts. Key and known_hosts files are read once, however many hosts there are."""
+
+    def __init__(self, client_factory: Callable[[], asyncssh.SSHClient] = asyncssh.SSHClient) -> None:
+        override = os.environ.get(CONFIG_VARIABLE)
+        names = (
+            [override]
+            if override
+            else [p for p in DEFAULT_CONFIGS if os.access(Path(p).expanduser(), os.R_OK)]
+        )
+        self._paths = [Path(name).expanduser() for name in names]
+        self._ssh = ["ssh", "-F", override] if override else ["ssh"]
+        self._known_hosts = KnownHosts()
+        self._keyring = KeyRing()
+
+    def settings(self, name: str, user: str | None = None, port: int | None = None) -> HostSettings:
+        """The settings for one host. Blocks (files, `Match exec`): run it in a thread.
+
+        Args:
+            name: host name or alias.
+            user: overrides the config's User.
+            port: overrides the config's Port.
+
+        Raises:
+            ConfigError: a config file is missing or wrong.
+        """
+        given: dict[str, Any] = {"host": name}
+        if user is not None:
+            given["username"] = user
+        if port is not None:
+            given["port"] = port
+        try:
+            # A first reading without any key gives the config's values; a second gets what we make of them.
+            base = asyncssh.SSHClientConnectionOptions(
+                config=self._paths, client_keys=None, client_certs=[], x509_trusted_certs=None, **given
+            )
+            return self._complete(base, name, user, port)
+        except FileNotFoundError as error:
+            raise ConfigError(f"the ssh config {error.filename} is not there") from None
+        except (OSError, ValueError, asyncssh.Error) as error:
+            raise ConfigError(f"the ssh config cannot be used: {error}") from None
+
+    def _complete(
+        self, base: asyncssh.SSHClientConnectionOptions, name: str, user: str | None, port: int | None
+    ) -> HostSettings:
+        config = base.config
+        keys = self._keyring.keys(
+            _strings(config.get("IdentityFile")),
+            _strings(config.get("CertificateFile")),
+            only_these=bool(config.get("IdentitiesOnly")),
+        )
+        user_files = expand(_strings(config.get("UserKnownHostsFile")) or USER_FILES)
+        files = user_files + expand(_strings(config.get("GlobalKnownHostsFile")) or GLOBAL_FILES)
+        alias = cast("str | None", config.get("HostKeyAlias"))
+
+        def trust(host: str, at: int) -> Trust:
+            return self._known_hosts.look_up(files, host, at, alias)
+
+        def trusted(host: str, _address: str, at: int | None) -> tuple[Sequence[asyncssh.SSHKey], ...]:
+            found = trust(base.host if alias else host, at or 22)
+            return found.marked(), found.marked("cert-authority"), found.marked("revoked")
+
+        agent_path = _agent_path(config.get("IdentityAgent"))
+        wanted: dict[str, Any] = {
+            "known_hosts": trusted,
+            # An empty list would mean asyncssh's own defaults, None no ssh agent either. This is just empty.
+            "client_keys": keys.offers() or iter(()),
+            "client_certs": list(keys.certificates),
+        }
+        if not config.get("HostKeyAlgorithms"):
+            wanted["server_host_key_algs"] = trust(base.host, base.port).algorithms()
+        if not config.get("KexAlgorithms"):
+            wanted["kex_algs"] = _KEX
+        if not config.get("Ciphers"):
+            wanted["encryption_algs"] = _CIPHERS
+        options = asyncssh.SSHClientConnectionOptions(
+            options=base,
+            config=None,
+            **wanted,
+            **_agent_options(keys, agent_path),
+            compression_algs=None,
+            connect_timeout=None,
+            keepalive_interval=KEEPALIVE_INTERVAL,
+            keepalive_count_max=KEEPALIVE_COUNT,
+            gss_kex=False,
+            gss_auth=bool(config.get("GSSAPIAuthentication", False)),
+            agent_forwarding=False,
+            x11_forwarding=False,
+            request_pty=False,
+            proxy_command=None,
+            tunnel=None,
+            encoding=None,
+        )
+        timeout = cast("int | None", config.get("ConnectTimeout"))
+        return HostSettings(
+            name=name,
+            host=base.host,
+            port=base.port,
+            user=base.username,
+            jump=cast("str | None", config.get("ProxyJump")),
+            proxy_command=cast("str | None", config.get("ProxyCommand")),
+            family=int(base.family or socket.AF_UNSPEC),
+            bind_address=cast("str | None", config.get("BindAddress")),
+            timeout=float(timeout) if timeout else None,
+            trust=trust,
+            known_hosts_file=user_files[0] if user_files else None,
+            host_key_alias=alias,
+            keys=keys,
+            agent_path=agent_path,
+            options=options,
+            command_line=self._command_line(name, user, port),
+        )
+
+    def _command_line(self, name: str, user: str | None, port: int | None) -> str:
+        words = [
+            *self._ssh,
+            *(["-p", str(port)] if port is not None else []),
+            f"{user}@{name}" if user else name,
+        ]
+        return shlex.join(words)
+
+
+def _agent_path(identity_agent: object) -> str:
+    """The ssh agent's socket: what IdentityAgent says (`none`, a path, `$NAME`), else SSH_AUTH_SOCK."""
+    named = str(identity_agent) if identity_agent else "SSH_AUTH_SOCK" if identity_agent is None else ""
+    if named.startswith("$"):
+        named = os.environ.get(named[1:].strip("{}"), "")
+    elif named == "SSH_AUTH_SOCK":
+        named = os.environ.get("SSH_AUTH_SOCK", "")
+    path = Path(named).expanduser() if named else None
+    return str(path) if path is not None and path.exists() else ""
+
+
+def _agent_options(keys: Keys, agent_path: str) -> dict[str, Any]:
+    identities = keys.agent_identities()
+    if not agent_path or identities == []:
+        return {"agent_path": None}
+    return {"agent_path": agent_path, "agent_identities": identities}
+
+
+def _strings(value: object) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, (list, tuple)) else []

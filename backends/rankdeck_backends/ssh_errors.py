@@ -1,0 +1,202 @@
+"""What a failed login means to a person: unknown host, changed host, refused key, silence: told apart."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+
+import asyncssh
+
+from rankdeck_backends.base import NodeError, Step
+from rankdeck_backends.failures import excerpt
+from rankdeck_backends.ssh_config import HostSettings
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a login has shown so far; filled in while it goes on."""
+
+    shown_key: asyncssh.SSHKey | None = None
+    """A host key that was not among the trusted ones."""
+    shown_ca: asyncssh.SSHKey | None = None
+    """The certificate authority of a host certificate that is not a trusted one."""
+    connected: bool = False
+    """Whether there is a connection to speak SSH on."""
+    banner: bool = False
+    """Whether the server has spoken SSH."""
+    let_through: bool = False
+    """Whether its host key was accepted."""
+    methods: dict[str, None] = field(default_factory=dict)
+    """Ways of logging in that the server named, in order."""
+    agent_keys: tuple[str, ...] | None = None
+    """Keys in the ssh agent; None: not asked, or no answer."""
+    proxy_said: bytes = b""
+
+
+def timed_out(node: str, settings: HostSettings, seen: Seen, seconds: float) -> NodeError:
+    """The login did not get further in time."""
+    if seen.let_through:
+        return NodeError(
+            node,
+            Step.AUTH,
+            f"{settings.target} accepted the connection but did not finish the login of user {settings.user} "
+            f"within {seconds:g} s",
+            "the node's account service (LDAP, SSSD) may hang, or an ssh agent waits for a confirmation; "
+            f"try `{settings.command_line}`",
+        )
+    if not seen.connected:
+        return NodeError(
+            node,
+            Step.CONNECT,
+            f"the jump host in front of it had no connection to {settings.target} within {seconds:g} s",
+            f"check that the node is up, and that its jump host reaches it: `{settings.command_line}`",
+        )
+    stage = (
+        "did not finish the key exchange" if seen.banner else "accepted the connection but sent no SSH banner"
+    )
+    return NodeError(
+        node,
+        Step.CONNECT,
+        f"{settings.target} {stage} within {seconds:g} s{_proxy_note(seen)}",
+        "the node may hang (out of memory, frozen), or something else than sshd listens there",
+    )
+
+
+def login_failed(node: str, settings: HostSettings, seen: Seen, error: Exception) -> NodeError:
+    """The login ended with this error of asyncssh's or the system's."""
+    if isinstance(error, asyncssh.HostKeyNotVerifiable):
+        return _host_key(node, settings, seen, error)
+    if isinstance(error, asyncssh.ChannelOpenError):
+        return NodeError(
+            node,
+            Step.CONNECT,
+            f"the jump host in front of it could not connect to {settings.target}: {_reason(error)}",
+            f"check that the node is up, and that its jump host reaches it: `{settings.command_line}`",
+        )
+    if isinstance(error, asyncssh.PermissionDenied):
+        return _denied(node, settings, seen, "no key was accepted")
+    if seen.let_through:
+        reason = _reason(error)
+        if "too many authentication failures" in reason.lower():
+            return _denied(node, settings, seen, "the server gave up after too many refused keys")
+        return NodeError(
+            node, Step.AUTH, f"the login of user {settings.user} on {settings.target} broke off: {reason}"
+        )
+    if isinstance(error, asyncssh.KeyExchangeFailed):
+        return NodeError(
+            node,
+            Step.CONNECT,
+            f"{settings.target} and rankdeck have no algorithms in common: {_reason(error)}",
+            "the ssh config may narrow Ciphers, KexAlgorithms or HostKeyAlgorithms, or the server is old",
+        )
+    return NodeError(
+        node,
+        Step.CONNECT,
+        f"{settings.target} closed the connection before the login: {_reason(error)}{_proxy_note(seen)}",
+        "sshd may be overloaded (MaxStartups), or may not want this address (its log says which)",
+    )
+
+
+def channel_refused(node: str, error: asyncssh.ChannelOpenError) -> NodeError:
+    """Logged in, but no session to be had."""
+    return NodeError(
+        node,
+        Step.SHELL,
+        f"logged in, but the server opens no session: {_reason(error)}",
+        "sshd's MaxSessions may be 0, or the account may be for forwarding only",
+    )
+
+
+def _host_key(node: str, settings: HostSettings, seen: Seen, error: Exception) -> NodeError:
+    trust = settings.trust(settings.host, settings.port)
+    key = seen.shown_key
+    if key is None:
+        what = f"the host key of {settings.target} is refused: {_reason(error)}"
+        if seen.shown_ca is not None:
+            what += f" (its certificate is signed by {_fingerprint(seen.shown_ca)})"
+        revoked = ", ".join(entry.place for entry in trust.known if entry.marker == "revoked")
+        hint = (
+            f"it is marked @revoked in {revoked}"
+            if revoked
+            else "add the authority to known_hosts (@cert-authority)"
+        )
+        return NodeError(node, Step.HOST_KEY, what, hint)
+    changed = trust.same_type(key)
+    if changed:
+        known = "; ".join(f"{_fingerprint(entry.key)} in {entry.place}" for entry in changed)
+        remove = "; ".join(
+            f"ssh-keygen -R {shlex.quote(trust.found_as)} -f {shlex.quote(str(path))}"
+            for path in dict.fromkeys(entry.path for entry in changed)
+        )
+        return NodeError(
+            node,
+            Step.HOST_KEY,
+            f"the host key of {settings.target} has changed, the connection is refused:\n"
+            f"  known: {known}\n  shown: {_fingerprint(key)}",
+            f"if the node was reinstalled, remove the old key (`{remove}`), then accept the new one; "
+            "if not, somebody may be in between",
+        )
+    others = ", ".join(dict.fromkeys(entry.get_algorithm() for entry in trust.marked()))
+    known_by = f" (known only by a key of type {others})" if others else ""
+    return NodeError(
+        node,
+        Step.HOST_KEY,
+        f"the host key of {settings.target} is not known{known_by}: {_fingerprint(key)}",
+        _accept_hint(settings, key),
+    )
+
+
+def _accept_hint(settings: HostSettings, key: asyncssh.SSHKey) -> str:
+    hint = (
+        f"compare the fingerprint with the node's own, then run `{settings.command_line}` once and answer yes"
+    )
+    reachable = settings.jump is None and settings.proxy_command is None and settings.host_key_alias is None
+    if not reachable or settings.known_hosts_file is None:
+        return hint
+    kind = key.get_algorithm().removeprefix("ssh-").split("-")[0]
+    port = f" -p {settings.port}" if settings.port != 22 else ""
+    file = shlex.quote(str(settings.known_hosts_file))
+    scan = f"ssh-keyscan{port} -t {kind} {shlex.quote(settings.host)} >> {file}"
+    return f"{hint}, or `{scan}`"
+
+
+def _denied(node: str, settings: HostSettings, seen: Seen, what: str) -> NodeError:
+    identities = settings.keys.identities
+    offered = [identity.label for identity in identities if identity.private is not None]
+    unusable = [f"{i.path} {i.trouble}" for i in identities if i.private is None and i.trouble]
+    if seen.agent_keys:
+        offered.insert(0, f"{len(seen.agent_keys)} of the ssh agent ({', '.join(seen.agent_keys[:6])})")
+    tried = ", ".join(seen.methods) or "none that rankdeck can use (it never types passwords)"
+    lines = [
+        f"{what} for user {settings.user} on {settings.target}",
+        f"the server takes: {tried}",
+        f"keys offered: {', '.join(offered) or 'none'}",
+        *unusable,
+    ]
+    if not offered:
+        hint = (
+            "make a key (`ssh-keygen`) or load yours into an ssh agent (`ssh-add`), "
+            "and put it on the node (`ssh-copy-id`)"
+        )
+    elif "too many" in what:
+        hint = "name the right key for this host in the ssh config: IdentityFile, with IdentitiesOnly yes"
+    else:
+        hint = (
+            "check User and IdentityFile for this host in the ssh config; "
+            f"`{settings.command_line}` must work without a password"
+        )
+    return NodeError(node, Step.AUTH, "\n  ".join(lines), hint)
+
+
+def _fingerprint(key: asyncssh.SSHKey) -> str:
+    return f"{key.get_algorithm()} {key.get_fingerprint()}"
+
+
+def _reason(error: Exception) -> str:
+    reason = getattr(error, "reason", "") or getattr(error, "strerror", "") or str(error)
+    return excerpt(str(reason).encode("utf-8", "backslashreplace")) or type(error).__name__
+
+
+def _proxy_note(seen: Seen) -> str:
+    said = excerpt(seen.proxy_said)
+    return f"; its ProxyCommand said:\n  {said}" if said else ""

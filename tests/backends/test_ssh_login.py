@@ -1,0 +1,245 @@
+"""Getting in to a real OpenSSH server, and what is said where that fails."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+
+import pytest
+from open_sshd import fingerprint, make_key, run
+from opening import LIMIT, open_one, refused
+
+from rankdeck_backends import open_backend, ssh
+from rankdeck_backends.base import NodeError, Step
+from rankdeck_profiles.model import BackendKind, PoolNode
+
+
+async def test_an_unknown_host_is_refused_with_its_fingerprint_and_the_way_to_accept_it(sshd):
+    sshd.known_hosts.write_text("")
+    error = await refused()
+    assert error.step is Step.HOST_KEY
+    assert "is not known" in error.what
+    assert fingerprint(sshd.host_key) in error.what
+    assert f"ssh -F {sshd.ssh_config} node" in error.hint
+    scan = error.hint.split("or `")[1].rstrip("`")
+    run("sh", "-c", scan)
+    assert sshd.known_hosts.read_text() == sshd.known_line().rsplit(" ", 1)[0] + "\n"
+
+
+async def test_a_host_known_only_by_another_type_of_key_is_unknown_not_changed(sshd, tmp_path):
+    sshd.known_hosts.write_text(sshd.known_line(make_key(tmp_path / "other", "ecdsa")))
+    error = await refused()
+    assert error.step is Step.HOST_KEY
+    assert "is not known (known only by a key of type ecdsa-sha2-nistp256)" in error.what
+
+
+async def test_a_changed_host_key_is_refused_with_both_fingerprints_and_the_line(sshd, tmp_path):
+    other = make_key(tmp_path / "other")
+    sshd.known_hosts.write_text("# the cluster\n\n" + sshd.known_line(other))
+    error = await refused()
+    assert error.step is Step.HOST_KEY
+    assert "has changed" in error.what
+    for key in (sshd.host_key, other):
+        assert fingerprint(key) in error.what
+    assert f"{sshd.known_hosts}:3" in error.what
+    remove = error.hint.split("`")[1]
+    run("sh", "-c", remove)
+    assert "ssh-ed25519" not in sshd.known_hosts.read_text()
+
+
+async def test_no_setting_of_the_config_turns_verification_off(sshd):
+    sshd.write_config("UserKnownHostsFile none", "StrictHostKeyChecking no")
+    assert (await refused()).step is Step.HOST_KEY
+    sshd.write_config("UserKnownHostsFile /dev/null")
+    assert (await refused()).step is Step.HOST_KEY
+
+
+async def test_a_revoked_host_key_is_refused(sshd):
+    sshd.known_hosts.write_text(sshd.known_line() + f"@revoked {sshd.known_line()}")
+    error = await refused()
+    assert error.step is Step.HOST_KEY
+    assert f"{sshd.known_hosts}:2" in error.hint
+
+
+async def test_a_hashed_known_hosts_file_is_read(sshd, stand_in_agent):
+    stand_in_agent()
+    run("ssh-keygen", "-q", "-H", "-f", str(sshd.known_hosts))
+    assert "127.0.0.1" not in sshd.known_hosts.read_text()
+    await (await open_one()).close()
+
+
+async def test_a_host_key_alias_is_looked_up(sshd, stand_in_agent):
+    stand_in_agent()
+    sshd.known_hosts.write_text("gpu-node " + sshd.host_key.with_suffix(".pub").read_text())
+    assert (await refused()).step is Step.HOST_KEY
+    sshd.write_config("HostKeyAlias gpu-node")
+    await (await open_one()).close()
+
+
+async def test_a_host_certificate_is_trusted_by_its_authority(make_sshd, stand_in_agent, tmp_path):
+    stand_in_agent()
+    server = make_sshd()
+    authority = make_key(tmp_path / "authority")
+    certificate = ["-s", str(authority), "-I", "node", "-h", "-n", "127.0.0.1"]
+    run("ssh-keygen", "-q", *certificate, f"{server.host_key}.pub")
+    server.settings["HostCertificate"] = f"{server.host_key}-cert.pub"
+    server.known_hosts.write_text(f"@cert-authority * {authority.with_suffix('.pub').read_text()}")
+    server.start()
+    await (await open_one()).close()
+    server.known_hosts.write_text("")
+    assert (await refused()).step is Step.HOST_KEY
+
+
+async def test_a_refused_key_names_methods_and_keys(sshd):
+    sshd.authorized.write_text("")
+    error = await refused()
+    assert error.step is Step.AUTH
+    assert "the server takes: publickey" in error.what
+    assert str(sshd.client_key) in error.what
+    assert "SHA256:" in error.what
+
+
+async def test_an_identity_file_that_is_not_there_is_no_error(sshd, stand_in_agent):
+    stand_in_agent()
+    sshd.write_config(
+        f"IdentityFile {sshd.folder}/keys/%h_%n_%p", f"CertificateFile {sshd.folder}/no-cert.pub"
+    )
+    await (await open_one()).close()
+
+
+async def test_an_encrypted_key_is_named_with_what_to_do(sshd):
+    sshd.client_key.unlink()
+    make_key(sshd.client_key.with_name("locked"), passphrase="secret")
+    sshd.client_key = sshd.client_key.with_name("locked")
+    sshd.write_config()
+    error = await refused()
+    assert error.step is Step.AUTH
+    assert f"{sshd.client_key} is encrypted" in error.what
+    assert "ssh-add" in str(error)
+
+
+@pytest.fixture
+def ssh_agent(tmp_path, monkeypatch):
+    if shutil.which("ssh-agent") is None:
+        pytest.skip("ssh-agent is not installed")
+    path = tmp_path / "agent.sock"
+    process = subprocess.Popen(["ssh-agent", "-D", "-a", str(path)], stdout=subprocess.DEVNULL)
+
+    def add(*keys) -> None:
+        environment = {**os.environ, "SSH_AUTH_SOCK": str(path)}
+        for key in keys:
+            subprocess.run(
+                ["ssh-add", "-q", str(key)], env=environment, check=True, timeout=60, capture_output=True
+            )
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(path))
+
+    yield add
+    process.terminate()
+    process.wait(30)
+
+
+async def wait_for_socket(path) -> None:
+    async with asyncio.timeout(LIMIT):
+        while not path.exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0.02)
+
+
+async def test_the_ssh_agents_keys_are_offered(sshd, ssh_agent, stand_in_agent, tmp_path):
+    stand_in_agent()
+    await wait_for_socket(tmp_path / "agent.sock")
+    ssh_agent(sshd.client_key)
+    sshd.client_key.rename(sshd.client_key.with_name("gone"))
+    # Only its public part is left, which says which of the agent's keys to take.
+    await (await open_one()).close()
+
+
+async def test_too_many_keys_in_the_ssh_agent_are_named(sshd, ssh_agent, stand_in_agent, tmp_path):
+    stand_in_agent()
+    await wait_for_socket(tmp_path / "agent.sock")
+    ssh_agent(*(make_key(tmp_path / f"key{number}") for number in range(8)), sshd.client_key)
+    config = sshd.ssh_config.read_text()
+    sshd.ssh_config.write_text(config.replace("IdentitiesOnly yes", "IdentitiesOnly no"))
+    error = await refused()
+    assert error.step is Step.AUTH
+    assert "too many refused keys" in error.what
+    assert "9 of the ssh agent" in error.what
+    assert "IdentitiesOnly yes" in error.hint
+    sshd.ssh_config.write_text(config)
+    await (await open_one()).close()
+
+
+async def test_nothing_listening_and_no_such_name_are_told_apart(sshd):
+    sshd.stop()
+    error = await refused()
+    assert error.step is Step.CONNECT
+    assert f"127.0.0.1 refused the connection to port {sshd.port}" in error.what
+    error = await refused(PoolNode("n2", "no-such-host.invalid"))
+    assert error.step is Step.RESOLVE
+    assert "no-such-host.invalid" in error.what
+
+
+async def test_a_server_that_says_nothing_runs_into_the_time_limit(sshd):
+    accepted = []
+
+    async def silent(reader, writer) -> None:
+        accepted.append(writer)
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    error = await refused(PoolNode("n1", "127.0.0.1", None, port), connect_timeout=2)
+    assert error.step is Step.CONNECT
+    assert "sent no SSH banner within 2 s" in error.what
+    assert accepted
+    server.close()
+
+
+async def test_the_configs_connect_timeout_counts(sshd):
+    server = await asyncio.start_server(lambda reader, writer: reader.read(), "127.0.0.1", 0)
+    sshd.port = server.sockets[0].getsockname()[1]
+    sshd.write_config("ConnectTimeout 3")
+    error = await refused(connect_timeout=300)
+    assert "within 3 s" in error.what
+    server.close()
+
+
+async def test_a_server_of_another_kind_is_shown(sshd):
+    def web(reader, writer) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(web, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    backend = open_backend(BackendKind.SSH)
+    ssh_delay, ssh._RETRY_DELAY = ssh._RETRY_DELAY, 0.01
+    try:
+        with pytest.raises(NodeError, match="closed the connection before the login") as caught:
+            await backend.open(PoolNode("n1", "127.0.0.1", None, port))
+    finally:
+        ssh._RETRY_DELAY = ssh_delay
+        server.close()
+    assert caught.value.step is Step.CONNECT
+    assert "(5 tries)" in caught.value.what
+
+
+@pytest.mark.parametrize("line", ["Port many", "Host", "ConnectTimeout"])
+async def test_a_wrong_config_names_file_and_line(sshd, line):
+    sshd.write_config(line)
+    error = await refused()
+    assert error.step is Step.CONFIG
+    assert f"{sshd.ssh_config} line 2" in error.what
+
+
+async def test_a_config_that_is_not_there_is_named(sshd, monkeypatch):
+    monkeypatch.setenv("RANKDECK_SSH_CONFIG", "/nowhere/ssh_config")
+    error = await refused()
+    assert error.step is Step.CONFIG
+    assert "/nowhere/ssh_config" in error.what
+
+
+async def test_a_config_that_hangs_is_given_up(sshd):
+    sshd.ssh_config.write_text('Match exec "sleep 3"\n' + sshd.ssh_config.read_text())
+    error = await refused(connect_timeout=0.1)
+    assert error.step is Step.CONFIG
+    assert "Match exec" in error.hint

@@ -1,0 +1,78 @@
+"""Nodes that are reached through other hosts: ProxyJump and ProxyCommand."""
+
+import asyncio
+import shutil
+
+import pytest
+from opening import LIMIT, open_one, refused
+
+from rankdeck_backends import open_backend, ssh
+from rankdeck_backends.base import Step
+from rankdeck_profiles.model import BackendKind, PoolNode
+
+
+def with_jump(sshd, *extra: str) -> None:
+    sshd.write_config("ProxyJump gate", *extra, host="node node1 node2")
+    inner = sshd.ssh_config.read_text()
+    sshd.write_config(host="gate")
+    sshd.ssh_config.write_text(inner + sshd.ssh_config.read_text())
+
+
+async def test_nodes_behind_a_jump_host_share_one_connection_to_it(sshd, stand_in_agent):
+    stand_in_agent()
+    with_jump(sshd)
+    backend = open_backend(BackendKind.SSH, connect_timeout=30)
+    async with asyncio.timeout(LIMIT):
+        one, two = await asyncio.gather(*(backend.open(PoolNode(f"n{n}", f"node{n}")) for n in (1, 2)))
+        assert (await one.request("echo", say=1)).header["said"] == 1
+        assert (await two.request("echo", say=2)).header["said"] == 2
+        assert sshd.log().count("Accepted publickey") == 3
+        await one.close()
+        assert (await two.request("echo", say=3)).header["said"] == 3
+        await two.close()
+        await backend.close()
+
+
+async def test_a_jump_host_that_is_not_known_is_the_one_named(sshd):
+    with_jump(sshd)
+    sshd.ssh_config.write_text(sshd.ssh_config.read_text().replace(str(sshd.known_hosts), "/dev/null"))
+    error = await refused()
+    assert error.step is Step.HOST_KEY
+    assert "jump host gate: the host key of" in error.what
+    assert f"ssh -F {sshd.ssh_config} gate" in error.hint
+
+
+async def test_a_node_that_the_jump_host_cannot_reach_is_named(sshd):
+    with_jump(sshd, "Port 1")
+    error = await refused()
+    assert error.step is Step.CONNECT
+    assert (
+        "the jump host in front of it could not connect to 127.0.0.1 port 1: Connection refused" in error.what
+    )
+
+
+async def test_jump_hosts_in_a_circle_are_named(sshd):
+    sshd.write_config("ProxyJump gate", host="*")
+    error = await refused()
+    assert error.step is Step.CONFIG
+    assert "node > gate > gate" in error.what
+
+
+@pytest.mark.skipif(shutil.which("ssh") is None, reason="the ssh client is not installed")
+async def test_a_proxy_command_is_used_and_its_complaints_do_no_harm(sshd, stand_in_agent):
+    stand_in_agent()
+    sshd.write_config(host="gate")
+    gate = sshd.ssh_config.read_text()
+    sshd.write_config(
+        f"ProxyCommand sh -c 'echo Authorized use only >&2; exec ssh -F {sshd.ssh_config} -W %h:%p gate'"
+    )
+    sshd.ssh_config.write_text(sshd.ssh_config.read_text() + gate)
+    await (await open_one()).close()
+
+
+async def test_a_proxy_command_that_fails_is_quoted(sshd, monkeypatch):
+    monkeypatch.setattr(ssh, "_RETRY_DELAY", 0.01)
+    sshd.write_config("ProxyCommand echo no route to the cluster, log in first >&2; exit 1")
+    error = await refused()
+    assert error.step is Step.CONNECT
+    assert "no route to the cluster, log in first" in error.what
