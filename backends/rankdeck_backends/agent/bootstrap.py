@@ -1,7 +1,7 @@
 """The first code on a node: takes the agent's zip from standard input, stores it and becomes a session.
 
 Never imported: its text goes over standard input and is run with `exec` by the command line's one-line
-program. Lines put before it set ZIP_NAME, and `read_exactly(n)` which reads exactly n bytes of standard input.
+program. Lines put before it set ZIP_NAME and `read_exactly(n)`, which reads so many bytes of standard input.
 """
 
 import errno

@@ -4,11 +4,10 @@ import os
 import select
 import time
 
-from . import environment
+from . import environment, limited
 from .encoding import printable, raw
 from .errors import AgentError
 from .execute import at_home
-from .limited import capture
 from .requests import field
 from .setup import SetupRun
 
@@ -48,17 +47,19 @@ def answer(request, send):
 def run_setup(lines, base, cwd):
     """Run setup lines to their end: `(environment, None)` or `(None, failure)`."""
     setup = SetupRun(lines, base, cwd)
+    limited.GROUPS.add(setup.pid)
     waiting = select.poll()
     for fd in setup.fds:
         waiting.register(fd, select.POLLIN)
     while True:
         done, status = os.waitpid(setup.pid, os.WNOHANG)
         if done:
+            limited.GROUPS.discard(setup.pid)
             return setup.ended(
                 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
             )
         if time.monotonic() > setup.deadline():
-            os.killpg(setup.pid, 9)
+            limited.kill_group(setup.pid)
             return setup.ended(None)
         for fd, _ in waiting.poll(20):
             if not setup.read(fd):
@@ -128,7 +129,7 @@ def _program(name, path, base):
 def _module(name, interpreter, base, where):
     shown, by = printable(name), printable(interpreter)
     cwd = where if os.path.isdir(where) else None
-    done = capture([interpreter, b"-c", _FIND, name], MODULE_LIMIT, base, cwd)
+    done = limited.capture([interpreter, b"-c", _FIND, name], MODULE_LIMIT, base, cwd)
     if done.timed_out:
         return "{} did not tell within {:g} s whether it has the module {}".format(by, MODULE_LIMIT, shown)
     if done.status == 0:

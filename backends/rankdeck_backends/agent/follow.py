@@ -67,7 +67,7 @@ class Follow:
         tails = {}
         for name in names:
             try:
-                path = os.path.join(self._log_dir, log_file(name))
+                path = os.path.join(self._log_dir, log_file(name, self._plan["node_rank"]))
             except (ValueError, AttributeError) as error:
                 raise AgentError("bad_request", "logs: {}".format(error))
             offset = offsets.get(name)
@@ -208,7 +208,7 @@ class Follow:
             if name in self._tails:
                 continue
             try:
-                found = os.stat(os.path.join(self._log_dir, log_file(name)))
+                found = os.stat(os.path.join(self._log_dir, log_file(name, self._plan["node_rank"])))
             except OSError:
                 continue
             if self._sizes.get(name) != found.st_size:

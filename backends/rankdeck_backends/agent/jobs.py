@@ -2,11 +2,15 @@
 
 import os
 import signal
+import time
 import traceback
 
-from . import descriptors, signals, wire
+from . import descriptors, limited, signals, wire
 from .encoding import text
 from .errors import AgentError
+
+_PATIENCE = 2.0
+"""Seconds after its time limit in which a job ends by itself; one that hangs in the kernel does not."""
 
 
 class Job:
@@ -14,6 +18,7 @@ class Job:
 
     Attributes:
         fd: its pipe, readable when there is something of it.
+        deadline: when it is given up (monotonic).
     """
 
     def __init__(self, function, request, seconds):
@@ -27,6 +32,7 @@ class Job:
         self.id = request["id"]
         self.op = request["op"]
         self.seconds = seconds
+        self.deadline = time.monotonic() + seconds + _PATIENCE
         self.answered = False
         self._decoder = wire.Decoder()
         self.fd, write = os.pipe()
@@ -52,12 +58,11 @@ class Job:
         return frames
 
     def kill(self):
-        """End it and everything it started in its group."""
-        for kill in (os.killpg, os.kill):
-            try:
-                kill(self.pid, signal.SIGKILL)
-            except OSError:
-                pass
+        """End it and what it started."""
+        try:
+            os.kill(self.pid, signal.SIGTERM)
+        except OSError:
+            pass
 
     def close(self):
         """Let go of the pipe, and of the child's remains if it has any."""
@@ -76,11 +81,18 @@ class Job:
         }
 
 
+def _end(number, frame):
+    limited.end_groups()
+    os._exit(1)
+
+
 def _run(function, request, write, seconds):
     """The child: never returns."""
     try:
         os.setpgid(0, 0)
         signals.reset()
+        for number in (signal.SIGALRM, signal.SIGTERM):
+            signal.signal(number, _end)
         signal.setitimer(signal.ITIMER_REAL, seconds)  # also ends it if the session dies
         null = os.open(os.devnull, os.O_RDWR)
         descriptors.point(null, 0, 1)

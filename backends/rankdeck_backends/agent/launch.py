@@ -83,7 +83,8 @@ def _open_log(folder, plan, index, stream):
 
 
 def _log_path(folder, plan, index, stream):
-    return os.path.join(folder.log_dir(plan), log_file("launcher-{}.{}".format(index, stream)))
+    name = "launcher-{}.{}".format(index, stream)
+    return os.path.join(folder.log_dir(plan), log_file(name, plan["node_rank"]))
 
 
 def _leave_supervisor():

@@ -15,6 +15,15 @@ Captured = namedtuple("Captured", "status out err timed_out")
 
 _MOST = 4 << 20
 
+GROUPS = set()
+"""The process groups of children that run now: whoever ends this process early ends them, too."""
+
+
+def end_groups():
+    """Kill what runs now."""
+    for group in list(GROUPS):
+        kill_group(group)
+
 
 def capture(argv, seconds, environment=None, cwd=None):
     """Run a command, its output in memory; never waits longer than `seconds`, however it hangs.
@@ -31,6 +40,7 @@ def capture(argv, seconds, environment=None, cwd=None):
     pid = os.fork()
     if pid == 0:
         _become(argv, environment, cwd, out_write, err_write)
+    GROUPS.add(pid)
     os.close(out_write)
     os.close(err_write)
     deadline = time.monotonic() + seconds
@@ -40,8 +50,9 @@ def capture(argv, seconds, environment=None, cwd=None):
         os.close(out_read)
         os.close(err_read)
     status = _wait(pid, deadline)
+    GROUPS.discard(pid)
     if status is None:
-        _kill_group(pid)
+        kill_group(pid)
         _wait(pid, time.monotonic() + 0.2)  # one in uninterruptible sleep is left behind
     return Captured(status, parts[0], parts[1], status is None)
 
@@ -81,6 +92,7 @@ def call(function, seconds):
             os._exit(0)
         finally:
             os._exit(1)
+    GROUPS.add(pid)
     os.close(write)
     deadline = time.monotonic() + seconds
     try:
@@ -88,8 +100,9 @@ def call(function, seconds):
     finally:
         os.close(read)
     status = _wait(pid, deadline)
+    GROUPS.discard(pid)
     if status is None:
-        _kill_group(pid)
+        kill_group(pid)
         _wait(pid, time.monotonic() + 0.2)
     return data if status == 0 else None
 
@@ -134,7 +147,8 @@ def _wait(pid, deadline):
         pause = min(pause * 2, 0.05)
 
 
-def _kill_group(pid):
+def kill_group(pid):
+    """SIGKILL to a process and its group."""
     for kill in (os.killpg, os.kill):
         try:
             kill(pid, signal.SIGKILL)

@@ -18,7 +18,7 @@ def read(request, send):
     if plan is None:
         raise AgentError("missing", "{}: no run is there".format(field(request, "dir", str)))
     try:
-        path = os.path.join(folder.log_dir(plan), log_file(field(request, "name", str)))
+        path = os.path.join(folder.log_dir(plan), log_file(field(request, "name", str), plan["node_rank"]))
     except ValueError as error:
         raise AgentError("bad_request", str(error))
     offset = field(request, "offset", int)

@@ -52,6 +52,7 @@ def _retell(supervisor, events):
         elif ev == "stopping":
             stopping = event
     if stopping is not None:
+        roster.stopping = True
         for rank in roster.ranks.values():
             if rank.state == RUNNING:
                 rank.asked_at = stopping["t"]

@@ -22,6 +22,7 @@ class Roster:
         launchers: {process index: Launcher}.
         adopted: whether a supervisor before this one started them, so that they are not our children.
         failed: whether the node's run cannot succeed any more.
+        stopping: whether a stop is under way, so that what ends now is no failure of its own.
         check_at: when `check` is due (monotonic), 0 for never.
     """
 
@@ -53,6 +54,7 @@ class Roster:
                 self.ranks[rank] = Rank(rank, local_rank, number, launched)
         self.adopted = False
         self.failed = False
+        self.stopping = False
         self.check_at = 0.0
 
     def in_state(self, state):
@@ -196,7 +198,7 @@ class Roster:
         waiting = [rank for rank in mine if rank.state == WAITING]
         if waiting:
             self.failed = True
-            if not trouble:
+            if not trouble and not self.stopping:
                 why = "the launcher ended before all of its ranks had started"
                 self.start_failed(None, launcher.process, why + (": " + message if message else ""))
         for rank in waiting:
@@ -288,6 +290,11 @@ class Roster:
         """The process groups of ranks and launchers that still have members."""
         pids = [rank.pid for rank in self.ranks.values()] + [item.pid for item in self.launchers.values()]
         return {pid for pid in pids if pid and _group_exists(pid)}
+
+    def left_groups(self):
+        """Those of them whose leader has ended: data loaders of a rank that failed, say."""
+        ended = [rank.pid for rank in self.ranks.values() if rank.state == ENDED]
+        return {pid for pid in ended if pid and _group_exists(pid)}
 
     def shims(self):
         """The pids of the shims whose ranks have not ended."""

@@ -33,18 +33,23 @@ class RunFolder:
         return raw(plan["log_dir"]) if plan.get("log_dir") else self._at(b"logs")
 
 
-def log_file(name):
-    """The file of a log as the protocol names it: `3.out` is rank-00003.out, `launcher-0.out` is itself.
+def log_file(name, node_rank=0):
+    """The file of a log as the protocol names it: `3.out` is rank-00003.out.
+
+    Nodes may share one folder for logs, so a launcher's has its node's rank in the name: `launcher-0.out` is
+    node-00001.launcher-0.out.
 
     Raises:
         ValueError: it is no such name.
     """
     stem, dot, stream = name.rpartition(".")
+    if dot and stem.isdigit() and stream == "times":
+        return times_file(int(stem))
     if dot and stream in ("out", "err"):
         if stem.isdigit():
             return "rank-{:05d}.{}".format(int(stem), stream).encode("ascii")
         if stem.startswith("launcher-") and stem[9:].isdigit():
-            return name.encode("ascii")
+            return "node-{:05d}.{}".format(node_rank, name).encode("ascii")
     raise ValueError("log {!r}: allowed are names such as 3.out, 3.err and launcher-0.out".format(name))
 
 

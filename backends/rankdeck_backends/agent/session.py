@@ -101,6 +101,8 @@ class Session:
         seconds = self._last_request + SILENCE_LIMIT - now
         for follow in self._follows.values():
             seconds = min(seconds, follow.due() - now)
+        for job in self._jobs.values():
+            seconds = min(seconds, job.deadline - now)
         if not self.has_room():
             return max(0.02, seconds)
         return max(0.0, seconds)
@@ -116,6 +118,10 @@ class Session:
             if follow.ended:
                 follow.close()
                 del self._follows[key]
+        for job in list(self._jobs.values()):
+            if now > job.deadline:
+                job.kill()
+                self._end_job(job)
         self._reap()
 
     def _reap(self):
@@ -186,16 +192,19 @@ class Session:
     def _read_job(self, job):
         frames = job.read()
         if frames is None:
-            self.loop.forget(job.fd)
-            del self._jobs[job.fd]
-            job.close()
-            if not job.answered and job.id is not None:
-                self.send(job.missing_answer())
-            self._start_waiting()
+            self._end_job(job)
             return
         for header, body in frames:
             if job.id is not None:
                 self.send(header, body)
+
+    def _end_job(self, job):
+        self.loop.forget(job.fd)
+        del self._jobs[job.fd]
+        job.close()
+        if not job.answered and job.id is not None:
+            self.send(job.missing_answer())
+        self._start_waiting()
 
     def _close(self):
         for follow in self._follows.values():

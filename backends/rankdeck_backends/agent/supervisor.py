@@ -308,13 +308,19 @@ class Supervisor:
 
     def announce_stop(self, why, rank, number, grace):
         """Record that a stop begins."""
+        self.roster.stopping = True
         self.events.append("stopping", why=why, rank=rank, signal=signals.name(number), grace=grace)
         self.write_state("stopping")
 
     def send_all(self, number):
-        """Send a signal to setup, ranks and launchers."""
+        """Send a signal to setup, ranks, launchers, and what ended ranks have left in their groups."""
         if self._setup is not None:
             self._signal_setup(number)
+        left = self.roster.left_groups()
+        if left:
+            for stat in self.processes_left().values():
+                if stat.group in left:
+                    processes.signal_if_same(stat, number)
         self.roster.send_all(number)
 
     def kill(self, found):

@@ -1,0 +1,75 @@
+"""What goes wrong on this floor, and problems of several nodes told as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rankdeck_backends.base import NodeError, NodeRefusal
+from rankdeck_profiles.errors import RankdeckError
+
+NODE_NOT_REACHED = 3
+
+
+class PrepareError(RankdeckError):
+    """A run can't be started: nodes can't be reached, or lack what it needs.
+
+    Attributes:
+        problems: (node, what is wrong there), every one found.
+    """
+
+    def __init__(self, problems: Iterable[tuple[str, str]], hint: str, exit_status: int) -> None:
+        self.problems = tuple(problems)
+        super().__init__(listed(self.problems), hint)
+        self.exit_status = exit_status
+
+
+class LaunchError(RankdeckError):
+    """The start failed on a node; what had started elsewhere was stopped.
+
+    Attributes:
+        run_id: the run, which is recorded as failed.
+        problems: (node, what went wrong there).
+    """
+
+    def __init__(self, run_id: str, problems: Iterable[tuple[str, str]], hint: str, exit_status: int) -> None:
+        self.run_id = run_id
+        self.problems = tuple(problems)
+        super().__init__(f"run {run_id} could not be started: {listed(self.problems)}", hint)
+        self.exit_status = exit_status
+
+
+def listed(problems: Iterable[tuple[str, str]]) -> str:
+    """One problem as a sentence, several as a list, equal ones of several nodes together."""
+    nodes: dict[str, list[str]] = {}
+    for node, message in problems:
+        nodes.setdefault(message, []).append(node)
+    lines = [f"{', '.join(names)}: {message}" for message, names in nodes.items()]
+    if len(lines) == 1:
+        return lines[0]
+    return f"{len(lines)} problems:" + "".join(f"\n  {line}" for line in lines)
+
+
+def problems_of(failed: Mapping[str, RankdeckError]) -> list[tuple[str, str]]:
+    """(node, problem) for each node's error."""
+    problems: list[tuple[str, str]] = []
+    for node, error in failed.items():
+        if isinstance(error, NodeRefusal):
+            problems += [(p.node, p.message + (f" ({p.why})" if p.why else "")) for p in error.problems]
+        else:
+            problems.append((node, without_node(node, error.message)))
+    return problems
+
+
+def hints_of(failed: Mapping[str, RankdeckError]) -> str:
+    """All their hints, each once."""
+    return "\n  ".join(dict.fromkeys(error.hint for error in failed.values() if error.hint))
+
+
+def not_reached(failed: Mapping[str, RankdeckError]) -> bool:
+    """Whether one of the errors is that a node couldn't be reached."""
+    return any(isinstance(error, NodeError) for error in failed.values())
+
+
+def without_node(node: str, message: str) -> str:
+    """A node's message without the node's name before it, where names are put there anyway."""
+    return message.removeprefix(f"{node}: ")

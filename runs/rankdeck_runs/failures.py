@@ -1,0 +1,54 @@
+"""Which failure of a run was the first: the rule, as pure functions over what the fold has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rankdeck_runs.states import Cause, CauseKind
+
+SKEW_THAT_COUNTS = 0.5
+"""Seconds. A node's clock is corrected only if it is off by more than this: the measured difference itself
+is as uncertain as the time a connection takes, and nodes of one cluster normally agree far better than
+that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something that failed on a node."""
+
+    t: float
+    """Unix seconds, on the login side's clock as far as the node's skew is known."""
+    node: str
+    kind: CauseKind
+    message: str
+    """One line, without knowledge of the logs."""
+    rank: int | None = None
+    """The rank, where one is involved."""
+    signal: str = ""
+    evidence: tuple[str, ...] = ()
+
+    def as_cause(self) -> Cause:
+        """The cause that can be told before any log was read."""
+        return Cause(self.rank, self.node, self.kind, self.message, self.evidence)
+
+
+def first(failures: Iterable[Failure], stop_asked: float | None) -> Failure | None:
+    """The failure that the others followed from.
+
+    The earliest counts, with two exceptions: a rank ended by SIGTERM that we did not send was stopped by its
+    launcher, and a launcher fails because of its ranks; both come after any other failure. What failed
+    after a person had asked for the stop is no cause at all.
+
+    Args:
+        failures: all that were seen, in any order.
+        stop_asked: when a person asked for the stop, or None.
+    """
+    counted = [f for f in failures if stop_asked is None or f.t < stop_asked]
+    return min(counted, key=lambda f: (_tier(f), f.t, -1 if f.rank is None else f.rank), default=None)
+
+
+def _tier(failure: Failure) -> int:
+    if failure.kind is CauseKind.LAUNCHER:
+        return 2
+    return 1 if failure.signal == "TERM" else 0

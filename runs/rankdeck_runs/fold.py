@@ -1,0 +1,106 @@
+"""From events to what is known: pure, tolerant of order, and safe against whatever a damaged file holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from rankdeck_runs import failures, folded, login_events, node_events, verdict
+from rankdeck_runs.failures import Failure
+from rankdeck_runs.folded import FoldedNode
+from rankdeck_runs.states import Cause, NodeStatus, RunSnapshot
+from rankdeck_runs.values import integer, text
+
+
+class Fold:
+    """The state of a run, one event at a time.
+
+    Args:
+        run_id: the run's id.
+        plan: `LaunchPlan.to_json()`, as in plan.json.
+    """
+
+    def __init__(self, run_id: str, plan: Mapping[str, Any]) -> None:
+        self._state = folded.from_plan(run_id, plan)
+
+    def apply(self, event: Mapping[str, Any]) -> bool:
+        """Take one event in.
+
+        Returns:
+            False for a node's event that was seen before, or is of a node that the plan does not have.
+        """
+        ev = text(event, "ev")
+        node = self._state.nodes.get(text(event, "node"))
+        seq = integer(event, "seq")
+        if seq is not None:
+            return self._apply_of_node(node, seq, ev, event)
+        if handle_node := login_events.OF_NODE.get(ev):
+            if node is None:
+                return False
+            handle_node(self._state, node, event)
+        elif handle := login_events.OF_RUN.get(ev):
+            handle(self._state, event)
+        return True
+
+    def _apply_of_node(self, node: FoldedNode | None, seq: int, ev: str, event: Mapping[str, Any]) -> bool:
+        if node is None or seq < 1 or not node.take(seq):
+            return False
+        # Whoever brought this event has reached the node since the link was lost, and found the run there.
+        node.link_lost = None
+        node.asked = True
+        if handle := node_events.HANDLERS.get(ev):
+            handle(self._state, node, event)
+        return True
+
+    def last_seq(self, node: str) -> int:
+        """The number of the node's last event before which none is missing; 0 for none."""
+        known = self._state.nodes.get(node)
+        return known.contiguous if known else 0
+
+    def first_failure(self) -> Failure | None:
+        """The failure that the others followed from, if any."""
+        return failures.first(self._state.failures, self._state.stop_asked)
+
+    def snapshot(self) -> RunSnapshot:
+        """All that is known, as one frozen value."""
+        state, first = self._state, self.first_failure()
+        ranks = tuple(verdict.rank_status(state, state.ranks[rank], first) for rank in sorted(state.ranks))
+        nodes = tuple(
+            NodeStatus(
+                node.name,
+                node.node_rank,
+                node.address,
+                verdict.node_state(state, node),
+                node.ranks,
+                node.refused or node.missing or node.link_lost or "",
+            )
+            for node in sorted(state.nodes.values(), key=lambda node: node.node_rank)
+        )
+        run = verdict.run_state(state, nodes, ranks, first)
+        return RunSnapshot(
+            id=state.run_id,
+            state=run,
+            profile=state.profile,
+            framework=state.framework,
+            pool=state.pool,
+            backend=state.backend,
+            world_size=len(ranks),
+            nodes=nodes,
+            ranks=ranks,
+            launchers=tuple(state.launchers[key] for key in sorted(state.launchers)),
+            cause=self._cause(first),
+            swept=tuple(state.swept.values()),
+            timing=verdict.timing(state, ranks, run),
+            complete=state.complete,
+            notes=tuple(state.notes),
+            counts=dict(Counter(rank.state for rank in ranks)),
+        )
+
+    def _cause(self, first: Failure | None) -> Cause | None:
+        if first is None:
+            return None
+        found = self._state.found
+        if found is not None and (found.rank, found.node, found.kind) == (first.rank, first.node, first.kind):
+            return found
+        return first.as_cause()

@@ -1,0 +1,119 @@
+"""What a fold has gathered so far: plain mutable data, owned by one `Fold`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rankdeck_runs import layout
+from rankdeck_runs.failures import SKEW_THAT_COUNTS, Failure
+from rankdeck_runs.states import Cause, CauseKind, LauncherStatus, NodeState, RankStatus, SweptProcess
+from rankdeck_runs.values import integer, integers, number, objects, text
+
+
+@dataclass(slots=True)
+class FoldedNode:
+    """What has been seen of one node."""
+
+    name: str
+    node_rank: int
+    address: str
+    ranks: tuple[int, ...]
+    asked: bool = False
+    """Its start was sent."""
+    refused: str | None = None
+    """Why it did not start."""
+    missing: str | None = None
+    """Why it knows nothing of the run."""
+    link_lost: str | None = None
+    """Why it can't be reached."""
+    stopping: bool = False
+    ended: NodeState | None = None
+    ended_at: float | None = None
+    skew: float = 0.0
+    """Seconds its clock is ahead of ours."""
+    contiguous: int = 0
+    """Every event up to this number has been seen."""
+    ahead: set[int] = field(default_factory=set)
+    """Numbers seen beyond a gap."""
+
+    def take(self, seq: int) -> bool:
+        """Note an event's number; False if it was seen before."""
+        if seq <= self.contiguous or seq in self.ahead:
+            return False
+        self.ahead.add(seq)
+        while self.contiguous + 1 in self.ahead:
+            self.contiguous += 1
+            self.ahead.discard(self.contiguous)
+        return True
+
+    def our_time(self, event: Mapping[str, Any]) -> float:
+        """When its event was, by the login side's clock."""
+        t = number(event, "t") or 0.0
+        return t - self.skew if abs(self.skew) > SKEW_THAT_COUNTS else t
+
+
+@dataclass(slots=True)
+class Folded:
+    """What has been seen of a run."""
+
+    run_id: str
+    profile: str = ""
+    framework: str = ""
+    pool: str = ""
+    backend: str = ""
+    nodes: dict[str, FoldedNode] = field(default_factory=dict)
+    ranks: dict[int, RankStatus] = field(default_factory=dict)
+    launchers: dict[tuple[str, int], LauncherStatus] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+    swept: dict[tuple[str, int], SweptProcess] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    created: float | None = None
+    start_asked: float | None = None
+    stop_asked: float | None = None
+    """When a person asked for the stop."""
+    stopping: bool = False
+    """A stop was asked for, by whomever, and has not been given up."""
+    complete: bool = False
+    found: Cause | None = None
+    """The cause as the logs told it."""
+
+    def fail(
+        self, node: FoldedNode, event: Mapping[str, Any], kind: CauseKind, message: str, **more: Any
+    ) -> None:
+        """Note a failure that the node's event tells of."""
+        self.failures.append(Failure(node.our_time(event), node.name, kind, message, **more))
+
+
+def from_plan(run_id: str, plan: Mapping[str, Any]) -> Folded:
+    """The beginning: every node and rank of the plan, nothing known of any.
+
+    Args:
+        run_id: the run's id.
+        plan: `LaunchPlan.to_json()`; what is damaged in it is left out, nothing is made up.
+    """
+    state = Folded(run_id, framework=text(plan, "framework"))
+    for node in objects(plan, "nodes"):
+        _add_node(state, node)
+    return state
+
+
+def _add_node(state: Folded, node: Mapping[str, Any]) -> None:
+    name, node_rank = text(node, "node"), integer(node, "node_rank")
+    if node_rank is None:
+        return
+    local: dict[int, int] = {}
+    for index, process in enumerate(objects(node, "processes")):
+        local.update(zip(integers(process, "ranks"), integers(process, "local_ranks"), strict=False))
+        if integer(process, "launcher_args"):
+            state.launchers[name, index] = LauncherStatus(
+                name,
+                index,
+                out_log=layout.launcher_log(node_rank, index, "out"),
+                err_log=layout.launcher_log(node_rank, index, "err"),
+            )
+    ranks = tuple(integers(node, "ranks"))
+    state.nodes[name] = FoldedNode(name, node_rank, text(node, "address"), ranks)
+    for rank in ranks:
+        state.ranks[rank] = RankStatus(rank, name, local.get(rank, 0))

@@ -1,0 +1,204 @@
+"""Following a run: one follower a node, fail-fast over nodes, the cause, and the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rankdeck_profiles.model import OnRankFailure
+from rankdeck_runs.failures import Failure
+from rankdeck_runs.finding import find_cause
+from rankdeck_runs.gathering import from_all
+from rankdeck_runs.links import Links
+from rankdeck_runs.live import LinkState, LiveRun
+from rankdeck_runs.node_follow import NodeFollower, StopOrder
+from rankdeck_runs.record import Record
+from rankdeck_runs.runwriter import RunWriter
+from rankdeck_runs.targets import Targets
+
+FOLLOWED_WHOLE = 64
+"""Up to this world size every rank's logs are followed."""
+SUMMARY_SECONDS = 0.5
+"""The list's summary is written at most so often."""
+FRESH_SECONDS = 5.0
+"""A summary is written so often even if nothing changes: its age tells whether anyone looks at the run."""
+
+ABSORB_SECONDS = 1.0
+"""How often the record is looked at for what another rankdeck wrote there."""
+
+_TELLING = frozenset(
+    {
+        "rank_ended",
+        "rank_unknown",
+        "start_failed",
+        "setup_failed",
+        "launcher_ended",
+        "node_ended",
+        "start_refused",
+        "node_missing",
+    }
+)
+"""Events after which there may be a failure to act on."""
+
+_log = logging.getLogger(__name__)
+
+
+class RunFollower:
+    """Follows one run until all of it is in the record.
+
+    Args:
+        record: the run's record.
+        live: its live view.
+        offset: behind the last event in the record that the live view has taken in.
+        links: gives connections.
+        targets: the run's nodes.
+    """
+
+    def __init__(self, record: Record, live: LiveRun, offset: int, links: Links, targets: Targets) -> None:
+        self._record = record
+        self._live = live
+        self._links = links
+        self._targets = targets
+        self.writer = RunWriter(record, live, offset, self._on_event)
+        whole = targets.world_size <= FOLLOWED_WHOLE
+        self._nodes = [
+            NodeFollower(links, targets.backend, self.writer, target, whole=whole) for target in targets.nodes
+        ]
+        self._failed = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._diagnosed: Failure | None = None
+        self._stopped = False
+
+    async def run(self) -> None:
+        """Until the run has ended and all is fetched; cancel it to leave earlier."""
+        loop = asyncio.get_running_loop()
+        self._live.on_watch(lambda: _call_soon(loop, self._watch_changed))
+        self._failed.set()  # what the record tells already may call for action
+        helpers = [
+            asyncio.create_task(self._mind_failures(), name=f"failures of {self._record.id}"),
+            asyncio.create_task(self._keep_summary(), name=f"summary of {self._record.id}"),
+            asyncio.create_task(self._absorb_others(), name=f"other followers of {self._record.id}"),
+        ]
+        try:
+            async with asyncio.TaskGroup() as group:
+                for node in self._nodes:
+                    group.create_task(node.run(), name=f"follow {node.target.name}")
+            await self._finish()
+        except* OSError as errors:
+            _log.warning("the record of run %s can't be written: %s", self._record.id, errors.exceptions[0])
+        finally:
+            self._live.on_watch(None)
+            for helper in helpers:
+                helper.cancel()
+            await asyncio.gather(*helpers, return_exceptions=True)
+            self._record.refresh_summary(self._live.snapshot())
+            self.writer.close()
+
+    async def sync(self) -> bool:
+        """Bring what all nodes have now, once; True if every node was reached.
+
+        Raises:
+            OSError: the record can't be written.
+        """
+        try:
+            reached, _ = await from_all({node.target.name: node.catch_up() for node in self._nodes})
+            await self._finish()
+            return all(reached.values())
+        finally:
+            self._record.refresh_summary(self._live.snapshot())
+            self.writer.close()
+
+    async def _finish(self) -> None:
+        await self._diagnose()
+        snapshot = self._live.snapshot()
+        if all(node.target.fetched for node in self._nodes) and not snapshot.complete:
+            # The list first: who waits for the end here may look there next.
+            self._record.refresh_summary(replace(snapshot, complete=True))
+            self.writer.own_event("complete")
+
+    def _on_event(self, event: Mapping[str, Any]) -> None:
+        self._changed.set()
+        if event.get("ev") in _TELLING:
+            self._failed.set()
+
+    def _watch_changed(self) -> None:
+        for node in self._nodes:
+            node.watch_changed()
+
+    async def _keep_summary(self) -> None:
+        told: object = None
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FRESH_SECONDS):
+                    await self._changed.wait()
+            quiet = not self._changed.is_set()
+            self._changed.clear()
+            snapshot = self._live.snapshot()
+            now = (snapshot.state, snapshot.complete, snapshot.cause, snapshot.timing.started)
+            if now != told or (quiet and self._sees_a_node()):
+                told = now
+                self._record.refresh_summary(snapshot)
+            await asyncio.sleep(SUMMARY_SECONDS)
+
+    def _sees_a_node(self) -> bool:
+        return any(link.state is LinkState.CONNECTED for link in self._live.links.values())
+
+    async def _absorb_others(self) -> None:
+        while True:
+            await asyncio.sleep(ABSORB_SECONDS)
+            self.writer.absorb()
+
+    async def _mind_failures(self) -> None:
+        while True:
+            await self._failed.wait()
+            self._failed.clear()
+            self._fail_fast()
+            await self._diagnose()
+
+    def _fail_fast(self) -> None:
+        """Stop the other nodes once a rank has failed on one: they would wait for it until a time-out."""
+        failure = self._live.first_failure()
+        if failure is None or self._stopped or self._targets.stop.on_rank_failure is OnRankFailure.KEEP:
+            return
+        snapshot = self._live.snapshot()
+        going_on = {n.name for n in snapshot.nodes if not n.state.is_terminal and n.name != failure.node}
+        if not going_on:
+            return
+        self._stopped = True
+        stop = self._targets.stop
+        with contextlib.suppress(OSError):
+            self.writer.own_event(
+                "stop_asked",
+                why="rank_failed",
+                node=failure.node,
+                rank=failure.rank,
+                signal=stop.signal,
+                grace=stop.grace,
+            )
+        for node in self._nodes:
+            if node.target.name in going_on:
+                node.order_stop(StopOrder(stop.signal, stop.grace))
+
+    async def _diagnose(self) -> None:
+        failure = self._live.first_failure()
+        if failure is None or failure == self._diagnosed:
+            return
+        known = self._live.snapshot().cause
+        if known is not None and known != failure.as_cause():
+            self._diagnosed = failure
+            return
+        cause = await find_cause(failure, self._record, self._live, self._links, self._targets)
+        self._diagnosed = failure
+        if cause is not None:
+            with contextlib.suppress(OSError):
+                self.writer.own_event("cause_found", **cause.to_json())
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    # The loop may be closed by the time a screen tells what it watches.
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(callback)

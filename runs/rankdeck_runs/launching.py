@@ -1,0 +1,204 @@
+"""Starting a prepared run: recorded first, then started on every node at once, or nowhere."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rankdeck_backends.base import NodeError
+from rankdeck_backends.connection import AgentConnection
+from rankdeck_profiles.errors import ProfileError, RankdeckError
+from rankdeck_profiles.plan import LaunchPlan, NodePlan
+from rankdeck_runs import events, recording
+from rankdeck_runs.code_state import capture_code
+from rankdeck_runs.errors import (
+    NODE_NOT_REACHED,
+    LaunchError,
+    hints_of,
+    not_reached,
+    problems_of,
+    without_node,
+)
+from rankdeck_runs.gathering import from_all
+from rankdeck_runs.home import RunHome
+from rankdeck_runs.links import Links
+from rankdeck_runs.preparing import Prepared
+from rankdeck_runs.record import Record
+from rankdeck_runs.stopping import stop_nodes
+from rankdeck_runs.targets import read_targets
+from rankdeck_runs.values import text
+
+START_TIMEOUT = 90.0
+"""Seconds for a node to lay out the run's folder and bring its supervisor up; the node itself gives up
+after 60."""
+TOKEN = ".shared"
+
+Progress = Callable[[str], None]
+
+
+async def launch(home: RunHome, links: Links, prepared: Prepared, progress: Progress) -> Record:
+    """Start a run. See `Engine.launch`."""
+    secret_values = _secrets(prepared.plan.env_from)
+    record = await asyncio.to_thread(recording.create, home, prepared)
+    progress(f"recorded as {record.id}")
+    # Beside the start, which it must not hold up: a repository may be large, or on a slow file system.
+    asyncio.get_running_loop().run_in_executor(None, capture_code, record, prepared.profile.workdir)
+    try:
+        await _start_all(links, prepared, record, secret_values, progress)
+    finally:
+        record.refresh_summary()
+    return record
+
+
+async def _start_all(
+    links: Links, prepared: Prepared, record: Record, secret_values: Mapping[str, str], progress: Progress
+) -> None:
+    by_name = {node.name: node for node in prepared.pool.nodes}
+    token = secrets.token_hex(16)
+    token_path = record.path / TOKEN
+    _write_token(token_path, token)
+
+    async def start(planned: NodePlan) -> None:
+        node = by_name[planned.node]
+        async with links.use(prepared.pool.backend, node) as connection:
+            shared = await _is_shared(connection, token_path, token)
+            await _start(connection, prepared.plan, planned, record, shared, secret_values)
+        progress(f"{planned.node} started")
+
+    try:
+        progress(f"starting {prepared.plan.world_size} ranks on {len(prepared.plan.nodes)} nodes")
+        _, failed = await from_all({planned.node: start(planned) for planned in prepared.plan.nodes})
+    finally:
+        token_path.unlink(missing_ok=True)
+    if failed:
+        await _give_up(links, prepared, record, failed, progress)
+
+
+async def _is_shared(connection: AgentConnection, path: Path, token: str) -> bool:
+    reply = await connection.request("shared", path=str(path), token=token)
+    return reply.header.get("shared") is True
+
+
+async def _start(
+    connection: AgentConnection,
+    plan: LaunchPlan,
+    node: NodePlan,
+    record: Record,
+    shared: bool,
+    secret_values: Mapping[str, str],
+) -> None:
+    events.append(record.events_path, events.make("start_asked", node=node.node, shared=shared))
+    try:
+        reply = await connection.request(
+            "start",
+            timeout=START_TIMEOUT,
+            run=record.id,
+            dir=None,
+            plan=node_plan(plan, node, record.id, str(record.logs_path) if shared else None),
+            secrets=dict(secret_values),
+        )
+    except RankdeckError as error:
+        events.append(
+            record.events_path,
+            events.make(
+                "start_refused",
+                node=node.node,
+                message=without_node(node.node, error.message),
+                hint=error.hint,
+                unsure=isinstance(error, NodeError),
+            ),
+        )
+        raise
+    events.append(
+        record.events_path, events.make("start_accepted", node=node.node, dir=text(reply.header, "dir"))
+    )
+
+
+def node_plan(plan: LaunchPlan, node: NodePlan, run_id: str, log_dir: str | None) -> dict[str, Any]:
+    """One node's share as the agent's `start` takes it (docs/agent-protocol.md).
+
+    Args:
+        plan: the whole plan.
+        node: the node's share of it.
+        run_id: the run.
+        log_dir: where the ranks' logs go; None: the run's folder on the node.
+    """
+    return {
+        "run": run_id,
+        "node": node.node,
+        "node_rank": node.node_rank,
+        "world_size": plan.world_size,
+        "log_dir": log_dir,
+        "processes": [
+            {
+                "ranks": list(process.ranks),
+                "local_ranks": list(process.local_ranks),
+                "launcher": list(process.launcher),
+                "program": list(process.program),
+                "cwd": process.cwd,
+                "env": dict(process.env),
+                "fill": process.fill,
+            }
+            for process in node.processes
+        ],
+        "remove": [variable.name for variable in node.env_removed],
+        "setup": list(plan.setup),
+        "stop": {
+            "signal": plan.stop.signal,
+            "grace": plan.stop.grace,
+            "on_rank_failure": str(plan.stop.on_rank_failure),
+        },
+    }
+
+
+async def _give_up(
+    links: Links, prepared: Prepared, record: Record, failed: Mapping[str, RankdeckError], progress: Progress
+) -> None:
+    """Stop what has started, wherever it may have, and say why."""
+    progress("the start failed: stopping what has started")
+    stop = prepared.plan.stop
+    events.append(
+        record.events_path,
+        events.make("stop_asked", why="start_failed", signal=stop.signal, grace=stop.grace),
+    )
+    targets = read_targets(record)
+    result = await stop_nodes(
+        links,
+        targets.backend,
+        [target for target in targets.nodes if not target.missing],
+        record.id,
+        signal=stop.signal,
+        grace=stop.grace,
+        force=False,
+        progress=None,
+    )
+    events.append(record.events_path, events.make("stop_ended", **result.to_json()))
+    problems = problems_of(failed)
+    problems += [
+        (node, f"could not be told to stop: {message}")
+        for node, message in result.unreached
+        if node not in failed
+    ]
+    problems += [(left.node, f"process {left.pid} could not be ended: {left.cmd}") for left in result.left]
+    status = NODE_NOT_REACHED if not_reached(failed) else 1
+    raise LaunchError(record.id, problems, hints_of(failed), status)
+
+
+def _secrets(names: tuple[str, ...]) -> dict[str, str]:
+    missing = [name for name in names if name not in os.environ]
+    if missing:
+        raise ProfileError(
+            f"env_from: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set in this shell",
+            "export it before the start, or take it out of env_from",
+        )
+    return {name: os.environ[name] for name in names}
+
+
+def _write_token(path: Path, token: str) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with open(handle, "w", encoding="ascii") as file:
+        file.write(token)

@@ -1,0 +1,208 @@
+"""A followed run, as the network thread writes it and the screens read it.
+
+Everything here is in memory and never waits for the network: readers compare `version` on a timer and look
+again only when it has grown.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from rankdeck_runs.failures import Failure
+from rankdeck_runs.fold import Fold
+from rankdeck_runs.states import RunSnapshot
+
+HISTORY_LENGTH = 900
+"""Samples kept for each node: half an hour at one every 2 s."""
+
+Sample = Mapping[str, Any]
+"""A node's load at one moment, as the agent's `sample` event gives it (docs/agent-protocol.md)."""
+
+
+class LinkState(StrEnum):
+    """How the connection to one node of a followed run stands."""
+
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    LOST = "lost"
+    """It broke or could not be made; it is tried again."""
+    ENDED = "ended"
+    """The node has ended and all it had is in the record: no link is needed any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStatus:
+    """The connection to one node."""
+
+    state: LinkState
+    since: float
+    """Unix seconds on this machine."""
+    message: str = ""
+    """Why it is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How large one log of a rank is, and when it last grew."""
+
+    size: int = 0
+    """Bytes that the rank wrote, as far as its node has told; the record may still hold fewer."""
+    grown: float | None = None
+    """Unix seconds on this machine's clock; None: not since we follow."""
+
+
+class LiveRun:
+    """A run that is followed. Every method may be called from any thread.
+
+    Args:
+        run_id: the run's id.
+        path: the record's folder.
+        fold: has taken in every event in the record.
+        sizes: bytes of each log in the record (`3.out` -> 1024).
+
+    Attributes:
+        run_id: the run's id.
+        path: the record's folder.
+    """
+
+    def __init__(self, run_id: str, path: Path, fold: Fold, sizes: Mapping[str, int] | None = None) -> None:
+        self.run_id = run_id
+        self.path = path
+        self._fold = fold
+        self._changed = threading.Condition()
+        self._version = 1
+        self._snapshot: RunSnapshot | None = None
+        self._links: dict[str, LinkStatus] = {}
+        self._samples: dict[str, Sample] = {}
+        self._history: dict[str, deque[Sample]] = {}
+        self._growth = {name: Growth(size) for name, size in (sizes or {}).items()}
+        self._watched: frozenset[int] | None = None
+        self._on_watch: Callable[[], None] | None = None
+
+    # What readers use.
+
+    @property
+    def version(self) -> int:
+        """A number that grows with every change of anything here."""
+        return self._version
+
+    def snapshot(self) -> RunSnapshot:
+        """The run's state: the same object until something in it has changed.
+
+        Log sizes of running ranks are not part of it: see `growth`.
+        """
+        with self._changed:
+            if self._snapshot is None:
+                self._snapshot = self._fold.snapshot()
+            return self._snapshot
+
+    @property
+    def links(self) -> Mapping[str, LinkStatus]:
+        """Node name -> its link."""
+        with self._changed:
+            return dict(self._links)
+
+    @property
+    def samples(self) -> Mapping[str, Sample]:
+        """Node name -> its latest sample; nodes that sent none are left out."""
+        with self._changed:
+            return dict(self._samples)
+
+    def history(self, node: str) -> tuple[Sample, ...]:
+        """The node's samples, oldest first, at most `HISTORY_LENGTH`."""
+        with self._changed:
+            return tuple(self._history.get(node, ()))
+
+    def growth(self, rank: int, stream: str) -> Growth:
+        """Size and last growth of a rank's log; stream is `out` or `err`."""
+        with self._changed:
+            return self._growth.get(f"{rank}.{stream}", Growth())
+
+    def watch(self, ranks: Iterable[int] | None) -> None:
+        """Say which ranks' logs somebody looks at: theirs are brought at once.
+
+        Args:
+            ranks: None for no wish. A world of up to 64 ranks is always followed whole; of a larger one
+                only the watched ranks' logs, and all the rest once the run has ended.
+        """
+        with self._changed:
+            self._watched = None if ranks is None else frozenset(ranks)
+            on_watch = self._on_watch
+        if on_watch is not None:
+            on_watch()
+
+    @property
+    def watched(self) -> frozenset[int] | None:
+        """What `watch` was last told."""
+        with self._changed:
+            return self._watched
+
+    def wait(self, version: int, timeout: float) -> int:
+        """Wait until `version` is no longer the newest.
+
+        Args:
+            version: the version the caller has seen.
+            timeout: at most this many seconds.
+
+        Returns:
+            The version now, the same one if nothing changed in time.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._version != version, timeout)
+            return self._version
+
+    # What the network thread calls.
+
+    def apply(self, event: Mapping[str, Any]) -> bool:
+        """Fold one event in; False if it was a double and changed nothing."""
+        with self._changed:
+            if not self._fold.apply(event):
+                return False
+            self._snapshot = None
+            self._bump()
+            return True
+
+    def set_link(self, node: str, state: LinkState, message: str = "") -> None:
+        """Note how the link to a node stands."""
+        with self._changed:
+            self._links[node] = LinkStatus(state, time.time(), message)
+            self._bump()
+
+    def add_sample(self, node: str, sample: Sample) -> None:
+        """Take a node's newest sample in."""
+        with self._changed:
+            self._samples[node] = sample
+            self._history.setdefault(node, deque(maxlen=HISTORY_LENGTH)).append(sample)
+            self._bump()
+
+    def set_size(self, name: str, size: int, grown: float | None) -> None:
+        """Note a log's size; name as in the protocol, such as `3.out`."""
+        with self._changed:
+            self._growth[name] = Growth(size, grown)
+            self._bump()
+
+    def on_watch(self, callback: Callable[[], None] | None) -> None:
+        """Have `callback` called, in the caller's thread, whenever `watch` was."""
+        with self._changed:
+            self._on_watch = callback
+
+    def last_seq(self, node: str) -> int:
+        """The number of the last of the node's events before which none is missing."""
+        with self._changed:
+            return self._fold.last_seq(node)
+
+    def first_failure(self) -> Failure | None:
+        """The failure that the others followed from, if any."""
+        with self._changed:
+            return self._fold.first_failure()
+
+    def _bump(self) -> None:
+        self._version += 1
+        self._changed.notify_all()

@@ -1,0 +1,108 @@
+"""How the login side's own events change what is known of a run. `events.py` lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rankdeck_runs.failures import Failure
+from rankdeck_runs.folded import Folded, FoldedNode
+from rankdeck_runs.states import Cause, CauseKind
+from rankdeck_runs.values import integer, number, objects, strings, text
+
+Event = Mapping[str, Any]
+
+
+def _run_created(state: Folded, event: Event) -> None:
+    state.profile, state.pool, state.backend = (text(event, key) for key in ("profile", "pool", "backend"))
+    state.framework = text(event, "framework") or state.framework
+    state.created = number(event, "t")
+
+
+def _stop_asked(state: Folded, event: Event) -> None:
+    state.stopping = True
+    if text(event, "why") == "asked" and state.stop_asked is None:
+        state.stop_asked = number(event, "t")
+
+
+def _stop_ended(state: Folded, event: Event) -> None:
+    if event.get("gone") is not True:
+        state.stopping = False
+    state.notes.extend(
+        f"{text(left, 'node')}: process {integer(left, 'pid')} could not be ended: {text(left, 'cmd')}"
+        for left in objects(event, "left")
+    )
+
+
+def _cause_found(state: Folded, event: Event) -> None:
+    try:
+        kind = CauseKind(text(event, "kind"))
+    except ValueError:
+        return
+    evidence = tuple(strings(event, "evidence"))
+    state.found = Cause(integer(event, "rank"), text(event, "node"), kind, text(event, "message"), evidence)
+
+
+def _note(state: Folded, event: Event) -> None:
+    node = text(event, "node")
+    state.notes.append(f"{node}: {text(event, 'message')}" if node else text(event, "message"))
+
+
+def _complete(state: Folded, event: Event) -> None:
+    state.complete = True
+
+
+def _start_asked(state: Folded, node: FoldedNode, event: Event) -> None:
+    node.asked = True
+    if state.start_asked is None:
+        state.start_asked = number(event, "t")
+
+
+def _start_accepted(state: Folded, node: FoldedNode, event: Event) -> None:
+    node.asked = True
+    node.missing = None
+
+
+def _start_refused(state: Folded, node: FoldedNode, event: Event) -> None:
+    if node.refused is not None:
+        return
+    node.refused = text(event, "message") or "the start failed"
+    # Stamped by our own clock: no skew to take out.
+    state.failures.append(Failure(number(event, "t") or 0.0, node.name, CauseKind.NODE, node.refused))
+
+
+def _node_missing(state: Folded, node: FoldedNode, event: Event) -> None:
+    if node.ended is not None:
+        return
+    node.missing = text(event, "why") or "the node knows nothing of this run"
+    if event.get("started") is False:
+        # The others wait for ranks that will never come.
+        state.failures.append(Failure(number(event, "t") or 0.0, node.name, CauseKind.NODE, node.missing))
+
+
+def _link_up(state: Folded, node: FoldedNode, event: Event) -> None:
+    node.link_lost = None
+    node.skew = number(event, "skew") or 0.0
+
+
+def _link_lost(state: Folded, node: FoldedNode, event: Event) -> None:
+    node.link_lost = text(event, "message") or "the connection is gone"
+
+
+OF_RUN: Mapping[str, Callable[[Folded, Event], None]] = {
+    "run_created": _run_created,
+    "stop_asked": _stop_asked,
+    "stop_ended": _stop_ended,
+    "cause_found": _cause_found,
+    "note": _note,
+    "complete": _complete,
+}
+
+OF_NODE: Mapping[str, Callable[[Folded, FoldedNode, Event], None]] = {
+    "start_asked": _start_asked,
+    "start_accepted": _start_accepted,
+    "start_refused": _start_refused,
+    "node_missing": _node_missing,
+    "link_up": _link_up,
+    "link_lost": _link_lost,
+}

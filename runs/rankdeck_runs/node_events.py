@@ -1,0 +1,157 @@
+"""How a node's events change what is known of a run. docs/agent-protocol.md lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rankdeck_runs.folded import Folded, FoldedNode
+from rankdeck_runs.states import CauseKind, NodeState, RankState, RankStatus, SweptProcess
+from rankdeck_runs.values import integer, integers, number, objects, text
+
+Event = Mapping[str, Any]
+
+_ENDED_STATES = {
+    "succeeded": NodeState.SUCCEEDED,
+    "failed": NodeState.FAILED,
+    "stopped": NodeState.STOPPED,
+}
+SETUP_LINES_SHOWN = 20
+
+
+def _supervisor_started(state: Folded, node: FoldedNode, event: Event) -> None:
+    node.missing = None
+
+
+def _setup_failed(state: Folded, node: FoldedNode, event: Event) -> None:
+    message = f"setup line {text(event, 'line')!r} ended with status {integer(event, 'status')}"
+    output = [line for line in text(event, "output").splitlines() if line.strip()]
+    state.fail(node, event, CauseKind.SETUP, message, evidence=tuple(output[-SETUP_LINES_SHOWN:]))
+
+
+def _launcher_started(state: Folded, node: FoldedNode, event: Event) -> None:
+    key = node.name, integer(event, "process") or 0
+    launcher = state.launchers.get(key)
+    if launcher is not None:
+        state.launchers[key] = replace(launcher, pid=integer(event, "pid"))
+
+
+def _launcher_ended(state: Folded, node: FoldedNode, event: Event) -> None:
+    key = node.name, integer(event, "process") or 0
+    launcher = state.launchers.get(key)
+    if launcher is None:
+        return
+    code, signal, message = integer(event, "exit_code"), text(event, "signal"), text(event, "message")
+    state.launchers[key] = replace(launcher, exit_code=code, signal=signal or None, message=message)
+    if (code or signal) and not node.stopping:
+        how = f"was ended by signal {signal}" if signal else f"ended with status {code}"
+        state.fail(node, event, CauseKind.LAUNCHER, message or f"the launcher {how}")
+
+
+def _rank_started(state: Folded, node: FoldedNode, event: Event) -> None:
+    rank = _rank(state, event)
+    if rank is None:
+        return
+    local = integer(event, "local_rank")
+    state.ranks[rank.rank] = replace(
+        rank,
+        state=rank.state if rank.state.is_terminal else RankState.RUNNING,
+        pid=integer(event, "pid"),
+        started=number(event, "t"),
+        local_rank=rank.local_rank if local is None else local,
+    )
+
+
+def _rank_ended(state: Folded, node: FoldedNode, event: Event) -> None:
+    rank = _rank(state, event)
+    if rank is None:
+        return
+    signal = text(event, "signal") or None
+    code = None if signal else integer(event, "exit_code")
+    ended = _ended_state(code, signal, event.get("asked") is True)
+    state.ranks[rank.rank] = replace(
+        rank,
+        state=ended,
+        exit_code=code,
+        signal=signal,
+        ended=number(event, "t"),
+        out_bytes=integer(event, "out_bytes"),
+        err_bytes=integer(event, "err_bytes"),
+        why="",
+    )
+    if ended is RankState.FAILED:
+        kind = CauseKind.SIGNAL if signal else CauseKind.EXIT
+        how = f"was ended by signal {signal}" if signal else f"ended with status {code}"
+        state.fail(node, event, kind, f"rank {rank.rank} {how}", rank=rank.rank, signal=signal or "")
+
+
+def _ended_state(code: int | None, signal: str | None, asked: bool) -> RankState:
+    if asked:
+        return RankState.STOPPED
+    if code == 0:
+        return RankState.SUCCEEDED
+    return RankState.UNKNOWN if code is None and signal is None else RankState.FAILED
+
+
+def _rank_unknown(state: Folded, node: FoldedNode, event: Event) -> None:
+    rank = _rank(state, event)
+    if rank is not None and not rank.state.is_terminal:
+        why, t = text(event, "why"), number(event, "t")
+        state.ranks[rank.rank] = replace(rank, state=RankState.UNKNOWN, ended=t, why=why)
+
+
+def _start_failed(state: Folded, node: FoldedNode, event: Event) -> None:
+    message = text(event, "message") or "the program could not be started"
+    rank = _rank(state, event)
+    if rank is not None:
+        t = number(event, "t")
+        state.ranks[rank.rank] = replace(rank, state=RankState.FAILED, why=message, ended=t)
+    state.fail(node, event, CauseKind.START, message, rank=None if rank is None else rank.rank)
+
+
+def _stopping(state: Folded, node: FoldedNode, event: Event) -> None:
+    node.stopping = True
+
+
+def _killing(state: Folded, node: FoldedNode, event: Event) -> None:
+    pids = ", ".join(str(pid) for pid in integers(event, "pids"))
+    state.notes.append(f"{node.name}: SIGKILL at the end of the grace for {pids}")
+
+
+def _swept(state: Folded, node: FoldedNode, event: Event) -> None:
+    for process in objects(event, "processes"):
+        pid = integer(process, "pid")
+        if pid is not None:
+            state.swept[node.name, pid] = SweptProcess(node.name, pid, text(process, "cmd"))
+
+
+def _record_degraded(state: Folded, node: FoldedNode, event: Event) -> None:
+    state.notes.append(f"{node.name}: {text(event, 'what')}")
+
+
+def _node_ended(state: Folded, node: FoldedNode, event: Event) -> None:
+    node.ended = _ENDED_STATES.get(text(event, "state"), NodeState.UNKNOWN)
+    node.ended_at = number(event, "t")
+
+
+def _rank(state: Folded, event: Event) -> RankStatus | None:
+    rank = integer(event, "rank")
+    return None if rank is None else state.ranks.get(rank)
+
+
+HANDLERS: Mapping[str, Callable[[Folded, FoldedNode, Event], None]] = {
+    "supervisor_started": _supervisor_started,
+    "setup_failed": _setup_failed,
+    "launcher_started": _launcher_started,
+    "launcher_ended": _launcher_ended,
+    "rank_started": _rank_started,
+    "rank_ended": _rank_ended,
+    "rank_unknown": _rank_unknown,
+    "start_failed": _start_failed,
+    "stopping": _stopping,
+    "killing": _killing,
+    "swept": _swept,
+    "record_degraded": _record_degraded,
+    "node_ended": _node_ended,
+}

@@ -1,0 +1,306 @@
+"""What a run is known to be: states as enums, and one frozen snapshot of everything.
+
+The shape of `RunSnapshot.to_json` is the promise behind `rankdeck show --json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+
+class RunState(StrEnum):
+    """What a whole run is known to be."""
+
+    CHECKING = "checking"
+    """Recorded; its nodes are still being looked at."""
+    STARTING = "starting"
+    """Starts were asked for; not every rank has begun."""
+    RUNNING = "running"
+    STOPPING = "stopping"
+    """Somebody asked for the end, or a rank failed; ranks are still ending."""
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    """Ended because a person asked for it."""
+    LOST = "lost"
+    """None of the nodes that still hold ranks can be reached: the run may well go on there."""
+    UNKNOWN = "unknown"
+    """It is over, and how a rank ended is not to be had."""
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether nothing more will happen."""
+        return self in _RUN_TERMINAL
+
+
+class NodeState(StrEnum):
+    """What one node's share of a run is known to be."""
+
+    WAITING = "waiting"
+    """Nothing was asked of it yet."""
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    LOST = "lost"
+    """It can't be reached right now; its ranks keep the state they were last seen in."""
+    UNKNOWN = "unknown"
+    """It was reached, and knows nothing (any more) of this run."""
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether nothing more will happen on it."""
+        return self in _NODE_TERMINAL
+
+
+class RankState(StrEnum):
+    """What one rank is known to be."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    """It ended because we, or its own launcher after another rank's failure, asked it to."""
+    LOST = "lost"
+    """Its node no longer knows of the run."""
+    UNKNOWN = "unknown"
+    """It is gone, and its exit status is not to be had."""
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the rank is known to be over."""
+        return self not in (RankState.WAITING, RankState.RUNNING)
+
+
+_RUN_TERMINAL = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.STOPPED, RunState.UNKNOWN})
+_NODE_TERMINAL = frozenset({NodeState.SUCCEEDED, NodeState.FAILED, NodeState.STOPPED, NodeState.UNKNOWN})
+
+
+@dataclass(frozen=True, slots=True)
+class RankStatus:
+    """One rank. Times are unix seconds on its node's clock."""
+
+    rank: int
+    node: str
+    local_rank: int
+    state: RankState = RankState.WAITING
+    pid: int | None = None
+    exit_code: int | None = None
+    """None while unknown, and for a rank that a signal ended."""
+    signal: str | None = None
+    """Name without SIG of the signal that ended it."""
+    started: float | None = None
+    ended: float | None = None
+    out_bytes: int | None = None
+    err_bytes: int | None = None
+    why: str = ""
+    """Why it is unknown, lost or was never started; else empty."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The rank's entry in `show --json`."""
+        return {
+            "rank": self.rank,
+            "node": self.node,
+            "local_rank": self.local_rank,
+            "state": str(self.state),
+            "pid": self.pid,
+            "exit_code": self.exit_code,
+            "signal": self.signal,
+            "started": iso(self.started),
+            "ended": iso(self.ended),
+            "out_bytes": self.out_bytes,
+            "err_bytes": self.err_bytes,
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """One node of the run."""
+
+    name: str
+    node_rank: int
+    address: str
+    state: NodeState = NodeState.WAITING
+    ranks: tuple[int, ...] = ()
+    message: str = ""
+    """Why it failed to start, or can't be reached; else empty."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The node's entry in `show --json`."""
+        return {
+            "name": self.name,
+            "node_rank": self.node_rank,
+            "address": self.address,
+            "state": str(self.state),
+            "ranks": list(self.ranks),
+            "message": self.message,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LauncherStatus:
+    """A launcher (torchrun, later mpirun) that starts ranks on a node."""
+
+    node: str
+    process: int
+    """Its index among the node's processes in the plan."""
+    pid: int | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+    message: str = ""
+    out_log: str = ""
+    """Name of its output's file in the record's `logs/`; likewise `err_log`."""
+    err_log: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The launcher's entry in `show --json`."""
+        return {
+            "node": self.node,
+            "process": self.process,
+            "pid": self.pid,
+            "exit_code": self.exit_code,
+            "signal": self.signal,
+            "message": self.message,
+            "out_log": self.out_log,
+            "err_log": self.err_log,
+        }
+
+
+class CauseKind(StrEnum):
+    """What sort of first failure ended a run."""
+
+    EXIT = "exit"
+    """A rank ended with a status other than 0."""
+    SIGNAL = "signal"
+    """A signal that we did not send ended a rank."""
+    START = "start"
+    """A program could not be started on a node."""
+    SETUP = "setup"
+    """A line of the profile's `setup` failed on a node."""
+    LAUNCHER = "launcher"
+    """A launcher failed, and no rank of it did."""
+    NODE = "node"
+    """A node refused its start, or could not be reached for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a run failed: its first failure."""
+
+    rank: int | None
+    """None where no rank was involved."""
+    node: str
+    kind: CauseKind
+    message: str
+    """The failing rank's own last error line where it wrote one."""
+    evidence: tuple[str, ...] = ()
+    """Lines that show it: the end of the error log, the exit status."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The `cause` of `show --json`."""
+        return {
+            "rank": self.rank,
+            "node": self.node,
+            "kind": str(self.kind),
+            "message": self.message,
+            "evidence": list(self.evidence),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SweptProcess:
+    """A process of the run that was in no rank's group, ended at the stop."""
+
+    node: str
+    pid: int
+    cmd: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry in `swept` of `show --json`."""
+        return {"node": self.node, "pid": self.pid, "cmd": self.cmd}
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When things happened: unix seconds, None while they have not."""
+
+    created: float | None = None
+    start_asked: float | None = None
+    """The first start was sent to a node."""
+    started: float | None = None
+    """The first rank began."""
+    all_started: float | None = None
+    """The last rank began."""
+    ended: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunSnapshot:
+    """Everything known of a run at one moment."""
+
+    id: str
+    state: RunState
+    profile: str
+    framework: str
+    pool: str
+    backend: str
+    world_size: int
+    nodes: tuple[NodeStatus, ...] = ()
+    """By node rank."""
+    ranks: tuple[RankStatus, ...] = ()
+    """By rank: `ranks[3].rank == 3`."""
+    launchers: tuple[LauncherStatus, ...] = ()
+    cause: Cause | None = None
+    swept: tuple[SweptProcess, ...] = ()
+    timing: Timing = Timing()
+    complete: bool = False
+    """Every node has ended and every byte they wrote is in the record."""
+    notes: tuple[str, ...] = ()
+    """Trouble that ended nothing: a full disk on a node, a signal that had to be KILL."""
+    counts: Mapping[RankState, int] = field(default_factory=dict)
+    """How many ranks are in each state; states without ranks are left out."""
+
+    @property
+    def exit_status(self) -> int:
+        """The status `rankdeck run` ends with: 0 only for a run that succeeded."""
+        return 0 if self.state is RunState.SUCCEEDED else 1
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of `rankdeck show --json`."""
+        return {
+            "id": self.id,
+            "state": str(self.state),
+            "profile": self.profile,
+            "framework": self.framework,
+            "pool": self.pool,
+            "backend": self.backend,
+            "created": iso(self.timing.created),
+            "started": iso(self.timing.started),
+            "ended": iso(self.timing.ended),
+            "world_size": self.world_size,
+            "nodes": [node.to_json() for node in self.nodes],
+            "ranks": [rank.to_json() for rank in self.ranks],
+            "launchers": [launcher.to_json() for launcher in self.launchers],
+            "cause": self.cause.to_json() if self.cause else None,
+            "swept": [process.to_json() for process in self.swept],
+            "complete": self.complete,
+            "notes": list(self.notes),
+        }
+
+
+def iso(seconds: float | None) -> str | None:
+    """Unix seconds as ISO 8601 in UTC with microseconds; None, and what no calendar holds, as None."""
+    if seconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return None

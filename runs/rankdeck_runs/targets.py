@@ -1,0 +1,150 @@
+"""Where a run's nodes are and what is to be had from each, out of its record alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rankdeck_backends.connection import AgentConnection
+from rankdeck_profiles.errors import RankdeckError
+from rankdeck_profiles.model import BackendKind, OnRankFailure, PoolNode, StopPolicy
+from rankdeck_runs import events
+from rankdeck_runs.record import Record
+from rankdeck_runs.values import integer, integers, number, objects, text
+
+
+@dataclass(slots=True)
+class Target:
+    """One node of a run."""
+
+    node: PoolNode
+    node_rank: int
+    ranks: tuple[int, ...]
+    log_names: tuple[str, ...]
+    """Every log of the node, as the protocol names them."""
+    asked: float | None = None
+    """When its start was sent; None: never."""
+    dir: str | None = None
+    """The run's folder on the node; None while the node has not told."""
+    shared: bool = False
+    """Its ranks write straight into the record: nothing to copy."""
+    fetched: bool = False
+    """All it had is in the record."""
+    missing: bool = False
+    """It refused its start, or was found to know nothing of the run: there is nothing to fetch."""
+
+    @property
+    def index_names(self) -> tuple[str, ...]:
+        """The side indexes of its ranks' logs."""
+        return tuple(f"{rank}.times" for rank in self.ranks)
+
+    @property
+    def name(self) -> str:
+        """The node's name in the pool."""
+        return self.node.name
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """All nodes of a run."""
+
+    backend: BackendKind
+    stop: StopPolicy
+    nodes: tuple[Target, ...]
+    created: float
+    world_size: int
+
+
+def read_targets(record: Record) -> Targets:
+    """The nodes of a recorded run.
+
+    Raises:
+        RankdeckError: the record does not say which they are.
+    """
+    plan = record.plan()
+    created: Mapping[str, Any] = {}
+    by_name: dict[str, Target] = {}
+    for event in events.read(record.events_path):
+        if event["ev"] == "run_created":
+            created = event
+            by_name = _planned(plan, event)
+        else:
+            _note(by_name.get(text(event, "node")), event)
+    try:
+        backend = BackendKind(text(created, "backend"))
+        stop = _stop_policy(created.get("stop"))
+    except ValueError:
+        backend, by_name, stop = BackendKind.LOCAL, {}, StopPolicy()
+    if not by_name:
+        raise RankdeckError(
+            f"the record {record.path} does not say which nodes the run was on",
+            f"its {record.events_path.name} or plan.json is damaged or missing",
+        )
+    nodes = tuple(sorted(by_name.values(), key=lambda target: target.node_rank))
+    return Targets(
+        backend, stop, nodes, number(created, "t") or 0.0, sum(len(target.ranks) for target in nodes)
+    )
+
+
+def run_folder(target: Target, run_id: str, connection: AgentConnection) -> str:
+    """The run's folder on a node: as the node told, else the agent's default (docs/agent-protocol.md)."""
+    return target.dir or f"{text(connection.hello, 'folder')}/runs/{run_id}/{target.node_rank}"
+
+
+def _planned(plan: Mapping[str, Any], created: Mapping[str, Any]) -> dict[str, Target]:
+    reached = {
+        text(node, "name"): PoolNode(
+            text(node, "name"), text(node, "host"), text(node, "user") or None, integer(node, "port")
+        )
+        for node in objects(created, "nodes")
+    }
+    found: dict[str, Target] = {}
+    for node in objects(plan, "nodes"):
+        name, node_rank = text(node, "node"), integer(node, "node_rank")
+        if name in reached and node_rank is not None:
+            ranks = tuple(integers(node, "ranks"))
+            found[name] = Target(reached[name], node_rank, ranks, log_names(node))
+    return found
+
+
+def log_names(node: Mapping[str, Any]) -> tuple[str, ...]:
+    """Every log of a node of plan.json, as the protocol names them; launchers first."""
+    streams = ("out", "err")
+    launchers = [
+        f"launcher-{index}.{stream}"
+        for index, process in enumerate(objects(node, "processes"))
+        if integer(process, "launcher_args")
+        for stream in streams
+    ]
+    return (*launchers, *(f"{rank}.{stream}" for rank in integers(node, "ranks") for stream in streams))
+
+
+def _note(target: Target | None, event: Mapping[str, Any]) -> None:
+    if target is None:
+        return
+    match event["ev"]:
+        case "start_asked":
+            target.asked = number(event, "t")
+            target.shared = event.get("shared") is True
+        case "start_accepted":
+            target.dir = text(event, "dir") or None
+        case "start_refused":
+            # A start whose answer never came may have happened.
+            target.missing = event.get("unsure") is not True
+        case "node_missing":
+            target.missing = True
+        case "node_fetched":
+            target.fetched = True
+
+
+def _stop_policy(value: object) -> StopPolicy:
+    if not isinstance(value, dict):
+        return StopPolicy()
+    default = StopPolicy()
+    grace = number(value, "grace")
+    return StopPolicy(
+        text(value, "signal") or default.signal,
+        default.grace if grace is None else grace,
+        OnRankFailure(text(value, "on_rank_failure") or default.on_rank_failure),
+    )

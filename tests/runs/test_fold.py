@@ -1,0 +1,357 @@
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankdeck_runs import events
+from rankdeck_runs.events import fold
+from rankdeck_runs.fold import Fold
+from rankdeck_runs.states import CauseKind, NodeState, RankState, RunState
+
+
+class Story:
+    """Writes events as they would be in a record, one second apart."""
+
+    def __init__(self, plan):
+        self.plan = plan
+        self.events = []
+        self.t = 1000.0
+        self.seqs = {}
+
+    def login(self, ev, **fields):
+        self.t += 1
+        self.events.append({"t": self.t, "ev": ev, **fields})
+        return self
+
+    def node(self, name, ev, **fields):
+        self.seqs[name] = self.seqs.get(name, 0) + 1
+        return self.login(ev, node=name, seq=self.seqs[name], **fields)
+
+    def created(self):
+        return self.login("run_created", profile="resnet", framework="pytorch", pool="h100", backend="ssh")
+
+    def started(self, *names):
+        for name in names:
+            self.login("start_asked", node=name).login("start_accepted", node=name, dir="/d")
+            self.node(name, "supervisor_started", pid=1, boot="b")
+        return self
+
+    def running(self):
+        self.created().started("n1", "n2")
+        for rank in range(4):
+            self.node(f"n{rank // 2 + 1}", "rank_started", rank=rank, local_rank=rank % 2, pid=100 + rank)
+        return self
+
+    def ended(self, rank, code=0, signal=None, asked=False):
+        return self.node(
+            f"n{rank // 2 + 1}",
+            "rank_ended",
+            rank=rank,
+            exit_code=code,
+            signal=signal,
+            out_bytes=10,
+            err_bytes=0,
+            asked=asked,
+        )
+
+    @property
+    def snapshot(self):
+        return fold("r1", self.plan, self.events)
+
+    @property
+    def state(self):
+        return self.snapshot.state
+
+    @property
+    def rank_states(self):
+        return [str(rank.state) for rank in self.snapshot.ranks]
+
+
+@pytest.fixture
+def story(plan):
+    return Story(plan)
+
+
+def test_a_run_that_succeeds_goes_through_its_states(story):
+    assert story.created().state is RunState.CHECKING
+    assert story.started("n1").state is RunState.STARTING
+    assert story.started("n2").state is RunState.STARTING
+    for rank in range(4):
+        assert story.state is RunState.STARTING
+        story.node(f"n{rank // 2 + 1}", "rank_started", rank=rank, local_rank=rank % 2, pid=100 + rank)
+    assert story.state is RunState.RUNNING
+    for rank in range(4):
+        assert story.ended(rank).state is RunState.RUNNING
+    story.node("n1", "node_ended", state="succeeded")
+    assert story.state is RunState.RUNNING
+    snapshot = story.node("n2", "node_ended", state="succeeded").snapshot
+    assert snapshot.state is RunState.SUCCEEDED
+    assert snapshot.exit_status == 0
+    assert not snapshot.complete
+    assert story.login("complete").snapshot.complete
+
+
+def test_show_json_has_what_is_promised(story):
+    story.running().ended(2, 1)
+    shown = json.loads(json.dumps(story.snapshot.to_json()))
+    assert {
+        "id": "r1",
+        "state": "running",
+        "profile": "resnet",
+        "framework": "pytorch",
+        "pool": "h100",
+        "backend": "ssh",
+        "created": "1970-01-01T00:16:41.000000Z",
+        "ended": None,
+        "world_size": 4,
+        "swept": [],
+    }.items() <= shown.items()
+    assert {"name": "n1", "node_rank": 0, "address": "10.0.0.1", "state": "running"}.items() <= shown[
+        "nodes"
+    ][0].items()
+    assert {
+        "rank": 2,
+        "node": "n2",
+        "local_rank": 0,
+        "state": "failed",
+        "pid": 102,
+        "exit_code": 1,
+        "signal": None,
+        "out_bytes": 10,
+        "err_bytes": 0,
+    }.items() <= shown["ranks"][2].items()
+    assert shown["ranks"][2]["started"] == "1970-01-01T00:16:50.000000Z"
+    assert set(shown["cause"]) == {"rank", "node", "kind", "message", "evidence"}
+
+
+def test_a_signal_leaves_no_exit_code(story):
+    rank = story.running().ended(1, None, "KILL").snapshot.ranks[1]
+    assert (rank.state, rank.exit_code, rank.signal) == (RankState.FAILED, None, "KILL")
+
+
+def test_the_first_failure_by_time_is_the_cause(story):
+    story.running()
+    story.ended(3, 1)
+    story.ended(0, 1)
+    assert story.snapshot.cause.rank == 3
+    random.Random(1).shuffle(story.events)
+    assert story.snapshot.cause.rank == 3
+
+
+def test_a_skewed_clock_does_not_make_a_follower_the_first(story):
+    story.running()
+    story.login("link_up", node="n2", skew=-100.0)
+    story.ended(0, 1)
+    story.ended(3, 1)
+    story.events[-1]["t"] -= 100.0  # n2's clock is 100 s behind
+    assert story.snapshot.cause.rank == 0
+
+
+def test_ranks_that_we_stopped_have_not_failed(story):
+    story.running()
+    story.ended(2, 1)
+    story.node("n2", "stopping", why="rank_failed", rank=2, signal="TERM", grace=5)
+    assert story.state is RunState.STOPPING
+    story.ended(3, None, "TERM", asked=True)
+    story.node("n2", "node_ended", state="failed")
+    story.ended(0, 1, asked=True)
+    story.ended(1, 0, asked=True)
+    story.node("n1", "node_ended", state="stopped")
+    assert story.rank_states == ["stopped", "stopped", "failed", "stopped"]
+    assert story.state is RunState.FAILED
+
+
+def test_ranks_that_their_launcher_took_down_have_not_failed(story):
+    story.running().ended(3, None, "TERM").ended(2, 7)
+    assert story.snapshot.cause.rank == 2
+    assert story.rank_states == ["running", "running", "failed", "stopped"]
+
+
+def test_a_launcher_fails_because_of_its_rank(plan):
+    for node in plan["nodes"]:
+        node["processes"] = [{"ranks": node["ranks"], "local_ranks": [0, 1], "launcher_args": 5}]
+    story = Story(plan).running()
+    story.node("n1", "launcher_ended", process=0, exit_code=1, signal=None, message="ChildFailedError")
+    assert story.snapshot.cause.kind is CauseKind.LAUNCHER
+    story.ended(1, 9)
+    assert (story.snapshot.cause.kind, story.snapshot.cause.rank) == (CauseKind.EXIT, 1)
+    assert story.snapshot.launchers[0].exit_code == 1
+    assert story.snapshot.launchers[0].out_log == "node-00000.launcher-0.out"
+
+
+def test_a_persons_stop_is_no_failure(story):
+    story.running()
+    story.login("stop_asked", why="asked", signal="TERM", grace=5)
+    assert story.state is RunState.STOPPING
+    story.ended(0, None, "TERM", asked=True)
+    story.ended(1, 1)  # lost its peer
+    story.ended(2, None, "TERM", asked=True).ended(3, None, "TERM", asked=True)
+    story.node("n1", "node_ended", state="stopped").node("n2", "node_ended", state="stopped")
+    snapshot = story.snapshot
+    assert snapshot.state is RunState.STOPPED
+    assert snapshot.cause is None
+
+
+def test_a_stop_that_reached_nobody_leaves_the_run_running(story):
+    story.running().login("stop_asked", why="asked", signal="TERM", grace=5)
+    story.login("stop_ended", gone=False, left=[], unreached=[{"node": "n1", "message": "no route"}])
+    assert story.state is RunState.RUNNING
+
+
+def test_a_lost_link_shows_and_ranks_keep_their_state(story):
+    story.running().login("link_lost", node="n2", step="lost", message="cut")
+    snapshot = story.snapshot
+    assert snapshot.nodes[1].state is NodeState.LOST
+    assert snapshot.nodes[1].message == "cut"
+    assert snapshot.state is RunState.RUNNING
+    assert {rank.state for rank in snapshot.ranks} == {RankState.RUNNING}
+    assert story.login("link_lost", node="n1", step="lost", message="cut").state is RunState.LOST
+    assert story.login("link_up", node="n1", skew=0).state is RunState.RUNNING
+    story.ended(2)  # whoever brought this event has reached n2
+    assert story.snapshot.nodes[1].state is NodeState.RUNNING
+
+
+def test_an_unknown_exit_is_neither_success_nor_failure(story):
+    story.running().ended(0).ended(1).ended(2)
+    story.node("n2", "rank_unknown", rank=3, why="it is gone")
+    story.node("n1", "node_ended", state="succeeded").node("n2", "node_ended", state="failed")
+    story.events[-1]["state"] = "unknown"
+    snapshot = story.snapshot
+    assert snapshot.ranks[3].state is RankState.UNKNOWN
+    assert snapshot.ranks[3].exit_code is None
+    assert snapshot.state is RunState.UNKNOWN
+    assert snapshot.exit_status == 1
+
+
+def test_a_node_that_knows_nothing_leaves_its_ranks_lost(story):
+    story.running().login("node_missing", node="n2", why="the folder is gone")
+    snapshot = story.snapshot
+    assert snapshot.nodes[1].state is NodeState.UNKNOWN
+    assert story.rank_states == ["running", "running", "lost", "lost"]
+
+
+def test_a_refused_start_fails_the_run(story):
+    story.created().started("n1").login("start_asked", node="n2")
+    story.login("start_refused", node="n2", message="no space left", hint="")
+    assert story.snapshot.nodes[1].state is NodeState.FAILED
+    story.node("n1", "node_ended", state="stopped")
+    snapshot = story.snapshot
+    assert snapshot.state is RunState.FAILED
+    assert (snapshot.cause.kind, snapshot.cause.node, snapshot.cause.message) == (
+        CauseKind.NODE,
+        "n2",
+        "no space left",
+    )
+
+
+def test_a_failed_setup_line_is_the_cause(story):
+    story.created().started("n1", "n2")
+    story.node("n1", "setup_failed", line="module load x", status=1, output="no such module\n")
+    story.node("n1", "node_ended", state="failed").node("n2", "node_ended", state="stopped")
+    cause = story.snapshot.cause
+    assert (cause.kind, cause.evidence) == (CauseKind.SETUP, ("no such module",))
+    assert "module load x" in cause.message
+
+
+def test_a_program_that_cannot_be_started(story):
+    story.created().started("n1", "n2")
+    story.node("n1", "start_failed", rank=0, process=0, message="/x/python: No such file or directory")
+    snapshot = story.snapshot
+    assert snapshot.ranks[0].state is RankState.FAILED
+    assert (snapshot.cause.rank, snapshot.cause.kind) == (0, CauseKind.START)
+
+
+def test_the_cause_from_the_logs_wins_while_it_is_of_the_first_failure(story):
+    story.running().ended(2, 1)
+    found = {"rank": 2, "node": "n2", "kind": "exit", "message": "ValueError: x", "evidence": ["a", "b"]}
+    story.login("cause_found", **found)
+    assert story.snapshot.cause.message == "ValueError: x"
+    story.ended(0, 1)
+    story.events[-1]["t"] = 1.0  # an earlier failure becomes known later
+    assert story.snapshot.cause.rank == 0
+    assert "status 1" in story.snapshot.cause.message
+
+
+def test_doubles_and_order_change_nothing(story):
+    story.running().ended(0).ended(1).ended(2, 3)
+    once = story.snapshot
+    story.events += [dict(event) for event in story.events if "seq" in event]
+    assert story.snapshot == once
+
+
+def test_the_next_event_to_ask_for_is_the_first_missing_one(plan):
+    folded = Fold("r", plan)
+    for seq in (1, 2, 5, 4):
+        assert folded.apply({"t": 1.0, "ev": "x", "node": "n1", "seq": seq})
+    assert folded.last_seq("n1") == 2
+    assert not folded.apply({"t": 1.0, "ev": "x", "node": "n1", "seq": 4})
+    assert folded.apply({"t": 1.0, "ev": "x", "node": "n1", "seq": 3})
+    assert folded.last_seq("n1") == 5
+    assert folded.last_seq("n2") == folded.last_seq("nobody") == 0
+
+
+def test_no_plan_is_unknown_not_a_success():
+    assert fold("r", {}, []).state is RunState.UNKNOWN
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def test_garbage_events_never_raise(plan):
+    from rankdeck_runs import login_events, node_events
+
+    kinds = sorted({*login_events.OF_RUN, *login_events.OF_NODE, *node_events.HANDLERS})
+    keys = [
+        *("t", "rank", "process", "exit_code", "signal", "state", "left", "processes", "pids", "kind"),
+        *("message", "why", "gone", "skew", "asked", "line", "output", "pid", "local_rank", "evidence"),
+    ]
+    event = st.fixed_dictionaries(
+        {"ev": st.sampled_from(kinds) | JSON, "node": st.sampled_from(["n1", "n2"]) | JSON},
+        optional={"seq": st.integers(-2, 9) | JSON, **{key: st.integers(0, 4) | JSON for key in keys}},
+    )
+
+    @settings(max_examples=60)
+    @given(st.lists(event, max_size=15))
+    def check(happened):
+        snapshot = fold("r", plan, happened)
+        json.dumps(snapshot.to_json())
+        assert len(snapshot.ranks) == 4
+
+    check()
+
+
+@given(JSON)
+def test_a_garbage_plan_never_raises(value):
+    for plan in (
+        value,
+        {"nodes": value},
+        {"nodes": [value]},
+        {"nodes": [{"node": "n", "node_rank": 0, "ranks": value}]},
+    ):
+        if isinstance(plan, dict):
+            fold("r", plan, []).to_json()
+
+
+class TestEventFile:
+    def test_torn_and_garbage_lines_are_left_out(self, tmp_path):
+        path = tmp_path / "events.jsonl"
+        events.append(path, {"t": 1.0, "ev": "a"})
+        with open(path, "ab") as file:
+            file.write(b'{"t": 2.0, "ev": "to')  # a writer was killed here
+        events.append(path, {"t": 3.0, "ev": "b"})
+        with open(path, "ab") as file:
+            file.write(b'\xff\xfe garbage\n[1]\n{"ev": 3}\n\n' + b"[" * 100_000 + b"\n")
+        events.append(path, {"t": 4.0, "ev": "c"})
+        assert [event["ev"] for event in events.read(path)] == ["a", "b", "c"]
+        assert path.stat().st_mode & 0o777 == 0o600
+
+    def test_no_file_has_no_events(self, tmp_path):
+        assert list(events.read(tmp_path / "none")) == []
