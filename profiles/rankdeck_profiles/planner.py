@@ -69,7 +69,7 @@ def plan(
         found = known.get(share.node.name)
         job = _job(profile, pool, placement, share, head, known)
         processes, why = framework.processes(job)
-        reasons.update(why)
+        _add_reasons(reasons, why, placement.shares[0].node.name)
         nodes.append(
             NodePlan(
                 node=share.node.name,
@@ -94,6 +94,15 @@ def plan(
         assumed=tuple(notes.assumed),
         stop=profile.stop,
     )
+
+
+def _add_reasons(reasons: dict[str, str], of_node: Mapping[str, str], first: str) -> None:
+    """Adds a node's reasons to those of the nodes before it; where they differ, the first node's stand as such."""
+    where = f"on {first}: "
+    for name, why in of_node.items():
+        known = reasons.setdefault(name, why)
+        if known != why and not known.startswith(where):
+            reasons[name] = where + known
 
 
 def address_of(node: PoolNode, found: NodeFacts | None) -> str:

@@ -59,6 +59,11 @@ class LogFile:
         lines: list[Line] = []
         position = max(offset, 0)
         with _Reader(self.path) as reader:
+            glance = _glance(count)
+            data = reader.read(position, glance)
+            few, _ = split(data, position, last=len(data) < glance)
+            if len(few) >= count or len(data) < glance:
+                return few[: max(count, 0)]
             while len(lines) < count:
                 data = reader.read(position, _WINDOW)
                 found, used = split(data, position, last=len(data) < _WINDOW)
@@ -81,6 +86,11 @@ class LogFile:
         lines: list[Line] = []
         with _Reader(self.path) as reader:
             end = min(offset, reader.size())
+            few = _last_lines(
+                reader.read(max(end - _glance(count), 0), min(_glance(count), max(end, 0))), end, count
+            )
+            if few is not None:
+                return few
             while end > 0 and len(lines) < count:
                 start = reader.line_start(max(end - _WINDOW, 0))
                 data = reader.read(start, end - start)
@@ -130,6 +140,21 @@ class LogFile:
                 return []
             start = reader.line_start(max(end - _WINDOW, 0))
             return split(reader.read(start, end - start), start, last=True)[0]
+
+
+def _glance(count: int) -> int:
+    """Bytes that probably hold `count` lines: panes ask for few lines, many times a second."""
+    return min(4096 + max(count, 0) * 256, LONGEST_LINE)
+
+
+def _last_lines(data: bytes, end: int, count: int) -> list[Line] | None:
+    """The last `count` lines of bytes that end at `end`; None if they do not hold that many whole ones."""
+    position = len(data) - 1 if data.endswith(b"\n") else len(data)
+    for _ in range(count):
+        position = data.rfind(b"\n", 0, position)
+        if position < 0:
+            return None
+    return split(data[position + 1 :], end - len(data) + position + 1, last=True)[0] if count > 0 else []
 
 
 def split(data: bytes, offset: int, *, last: bool) -> tuple[list[Line], int]:

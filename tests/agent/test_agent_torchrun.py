@@ -65,7 +65,9 @@ def test_ranks_of_a_launcher_have_their_own_logs_and_exits(session: Client) -> N
 
 
 def test_a_failing_rank_under_a_launcher(session: Client) -> None:
-    run = Run(session, launcher_plan("[ $RANK = 0 ] && kill -SEGV $$$$; sleep 600"))
+    up = "while [ ! -e $RANKDECK_RANK_DIR/up ]; do sleep 0.05; done"
+    program = f"if [ $RANK = 0 ]; then {up}; kill -SEGV $$$$; fi; touch $RANKDECK_RANK_DIR/up; sleep 600"
+    run = Run(session, launcher_plan(program))
     assert run.end() == "failed"
     first = run.event("rank_ended", rank=0)
     assert (first["exit_code"], first["signal"], first["asked"]) == (None, "SEGV", False)
@@ -138,7 +140,9 @@ def test_a_program_that_is_not_there_under_a_launcher(session: Client) -> None:
 
 
 def test_a_supervisor_killed_under_a_launcher(session: Client) -> None:
-    run = Run(session, launcher_plan("sleep 1.5; exit $RANK"))
+    plan = launcher_plan("sleep 1.5; exit $RANK")
+    plan["stop"]["on_rank_failure"] = "keep"
+    run = Run(session, plan)
     run.pids()
     os.kill(run.supervisor, signal.SIGKILL)
     assert run.end() == "failed"

@@ -115,6 +115,8 @@ def main():
     options = arguments()
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        address = (address[0], address[1] + 1)  # torchrun itself listens on MASTER_PORT
     if options.ignore_term:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,1 @@
+"""What the benchmarks start: runs on this machine, an SSH server, ranks that write, a client that follows."""

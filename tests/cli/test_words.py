@@ -1,0 +1,83 @@
+"""Times, sizes, ranks, tails and colours: the small parts that print and read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rankdeck_runs.sanitise import clean
+from rankdeck_tui.cli import wording
+from rankdeck_tui.cli.ansi import coloured
+from rankdeck_tui.cli.tail import LONGEST_LINE, Tail
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "-"),
+        (-3, "0 s"),
+        (0.4, "0 s"),
+        (59.6, "1 m 0 s"),
+        (192, "3 m 12 s"),
+        (7500, "2 h 5 m"),
+        (97200, "1 d 3 h"),
+    ],
+)
+def test_duration(seconds: float | None, text: str) -> None:
+    assert wording.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(None, "-"), (0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")]
+)
+def test_size(count: int | None, text: str) -> None:
+    assert wording.size(count) == text
+
+
+def test_times_that_no_calendar_holds() -> None:
+    assert wording.moment(1e30) == "-"
+    assert wording.unix("yesterday") is None
+    assert wording.unix("1970-01-01T00:01:00.000000Z") == 60.0
+
+
+def test_ranks() -> None:
+    assert wording.ranks_of("0,3-5, 4", range(8)) == (0, 3, 4, 5)
+    assert wording.as_ranges([5, 3, 4, 0, 4]) == "0,3-5"
+    assert wording.as_ranges([]) == "none"
+
+
+@pytest.mark.parametrize("text", ["", "a", "1,", "1-", "-1", "5-3", "8", "0-99999999999999", "1.5", "٣"])
+def test_what_is_no_list_of_ranks(text: str) -> None:
+    with pytest.raises(wording.RankSetError) as caught:
+        wording.ranks_of(text, range(8))
+    assert f"--rank {text!r}" in caught.value.message
+
+
+def test_a_tail_gives_each_line_once_and_whole(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    tail = Tail(log)
+    assert list(tail.lines()) == []
+    log.write_bytes(b"one\ntw")
+    assert list(tail.lines()) == [b"one"]
+    with log.open("ab") as file:
+        file.write(b"o\n\nthree")
+    assert list(tail.lines()) == [b"two", b""]
+    assert list(tail.last_line()) == [b"three"]
+    assert list(tail.last_line()) == []
+
+
+def test_a_line_without_end_is_cut(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"x" * (2 * LONGEST_LINE + 10))
+    tail = Tail(log)
+    lines = [*tail.lines(), *tail.last_line()]
+    assert b"".join(lines) == log.read_bytes()
+    assert max(map(len, lines)) == LONGEST_LINE
+
+
+def test_colours_are_written_anew() -> None:
+    line = clean(b"\x1b[1;31mred\x1b[0m \x1b[38;5;208mor\x1b[48;2;1;2;3mange\x1b[m \x1b]0;title\x07end")
+    assert coloured(line) == (
+        "\x1b[1;31mred\x1b[0m \x1b[38;5;208mor\x1b[0m\x1b[38;5;208;48;2;1;2;3mange\x1b[0m end"
+    )

@@ -1,0 +1,377 @@
+"""What people do on the screens, key by key, over real records and a real library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual.widgets import Input
+from tui.deck import DeskEngine, deck, sees, text, until
+from tui.records import BEGIN, ended, happen, log, started, write_run
+
+from rankdeck_profiles.library import Library
+from rankdeck_runs.errors import PrepareError
+from rankdeck_runs.live import LinkState
+from rankdeck_runs.record import Record
+from rankdeck_runs.stopping import StopProgress, StopResult
+from rankdeck_tui.app import RankdeckApp
+from rankdeck_tui.logs.tiles import Target
+from rankdeck_tui.screens.composer import ComposerScreen
+from rankdeck_tui.screens.run import RunScreen
+from rankdeck_tui.widgets.log_board import LogBoard
+from rankdeck_tui.widgets.rank_grid import RankGrid
+
+NOW = BEGIN + 125
+SIZE = (120, 40)
+
+
+def engine_of(app: RankdeckApp) -> DeskEngine:
+    assert isinstance(app.engine, DeskEngine)
+    return app.engine
+
+
+def running(place: Path, run_id: str = "20261118-102640-resnet-aaaa", lines: int = 60) -> Record:
+    record = write_run(place / "home", run_id)
+    happen(record, started(record))
+    for rank in range(4):
+        log(record, rank, b"".join(b"rank %d step %d\n" % (rank, step) for step in range(lines)))
+    log(record, 1, b"a warning\n", "err")
+    return record
+
+
+def board_of(app: RankdeckApp) -> LogBoard:
+    return app.screen.query_one(LogBoard)
+
+
+async def test_a_newcomer_saves_a_profile_and_composes_it(place: Path) -> None:
+    for path in (place / "config").rglob("*.toml"):
+        path.unlink()
+    app = deck(place)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "No run yet")
+        await pilot.press("n")
+        await sees(pilot, "New profile")
+        await pilot.press(*"mine", "tab", "right", "tab", *"train.py", "tab", *"--lr 0.1", "ctrl+s")
+        await sees(pilot, "mine", "train.py --lr")
+        saved = Library(place / "config", place / "work").profile("mine")
+        assert (saved.framework, saved.script, saved.args) == ("pytorch", "train.py", ("--lr", "0.1"))
+        await pilot.press("enter")
+        await sees(pilot, "new run of mine", "ready")
+
+
+async def test_a_wrong_form_says_so_beside_the_field_and_saves_nothing(place: Path) -> None:
+    app = deck(place)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "tab", "n")
+        await sees(pilot, "New pool")
+        await pilot.press("ctrl+s")
+        await sees(pilot, "a name is needed")
+        await pilot.press(*"bad", "tab", "tab", *"gpu[01-", "ctrl+s")
+        await sees(pilot, "gpu[01-")
+        assert "New pool" in text(app)
+        assert not (place / "config" / "pools" / "bad.toml").exists()
+        await pilot.press("escape")
+        await until(pilot, lambda: "New pool" not in text(app))
+
+
+async def test_changing_a_profile_keeps_what_the_form_does_not_show(place: Path) -> None:
+    path = place / "config" / "profiles" / "resnet.toml"
+    path.write_text("# mine\n" + path.read_text() + '\n[stop]\ngrace = "5s"\n')
+    app = deck(place)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "j", "e")
+        await sees(pilot, "Change profile resnet")
+        app.screen.query_one("#args", Input).value = "--epochs 3"
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: "--epochs" in path.read_text() and '"3"' in path.read_text())
+    saved = path.read_text()
+    assert saved.startswith("# mine\n")
+    assert 'grace = "5s"' in saved
+
+
+async def test_composing_changes_the_plan_as_one_types(place: Path) -> None:
+    app = deck(place)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "j", "enter")
+        await sees(pilot, "ready", "SLURM_PROCID", "--epochs 50")
+        await pilot.press("right_square_bracket")
+        await sees(pilot, "node n2 2/2", "rank 2")
+        await pilot.press("greater_than_sign")
+        await sees(pilot, "rank 3")
+        field = app.screen.query_one("#procs_per_node", Input)
+        field.focus()
+        field.value = "1"
+        await sees(pilot, "2 ranks on 2 nodes")
+        field.value = "none"
+        await sees(pilot, "a whole number", "a field is wrong")
+        field.value = "2"
+        await sees(pilot, "4 ranks on 2 nodes", "ready")
+
+
+async def test_launching_opens_the_dashboard(place: Path) -> None:
+    app = deck(place)
+    engine = engine_of(app)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "j", "enter", "S")
+        await until(pilot, lambda: engine.launched)
+        assert engine.launched[0].profile.name == "resnet"
+        assert engine.launched[0].plan.world_size == 4
+        record = running(place)
+        engine.launches.set_result(record.id)
+        await sees(pilot, "R running 4", "rank 0 step 59")
+        assert isinstance(app.screen, RunScreen)
+        await pilot.press("escape")
+        await sees(pilot, "Profiles", record.id)
+
+
+async def test_problems_are_shown_and_overruled_only_after_a_question(place: Path) -> None:
+    app = deck(place)
+    engine = engine_of(app)
+    engine.refusal = PrepareError([("n2", "train.py is not there (script)")], "copy it to n2", 2)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "j", "enter")
+        await sees(pilot, "train.py is not there", "copy it to n2", "not ready")
+        await pilot.press("S")
+        await sees(pilot, "Launch although", "Cancel")
+        await pilot.press("enter")
+        await until(pilot, lambda: "Launch although" not in text(app))
+        assert not engine.launched
+        await pilot.press("S")
+        await sees(pilot, "Launch although")
+        await pilot.press("tab", "enter")
+        await until(pilot, lambda: engine.launched)
+        assert engine.asked[-1][2] is True
+
+
+async def test_a_node_out_of_reach_can_not_be_overruled(place: Path) -> None:
+    app = deck(place)
+    engine = engine_of(app)
+    engine.refusal = PrepareError([("n2", "no route to host")], "is it on?", 3)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "j", "enter")
+        await sees(pilot, "no route to host", "is it on?")
+        await pilot.press("S")
+        await pilot.pause()
+        assert "Launch although" not in text(app)
+        assert not engine.launched
+
+
+async def test_launch_again_takes_profile_and_pool_from_the_record(place: Path) -> None:
+    record = running(place)
+    happen(record, ended(record))
+    app = deck(place)
+    engine = engine_of(app)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "succeeded")
+        await pilot.press("R")
+        await sees(pilot, "again: " + record.id, "(as recorded)", "ready")
+        assert isinstance(app.screen, ComposerScreen)
+        await pilot.press("S")
+        await until(pilot, lambda: engine.launched)
+        assert engine.launched[0].profile.source == record.profile_path
+        assert [node.name for node in engine.launched[0].pool.nodes] == ["n1", "n2"]
+
+
+async def test_a_running_run_changes_on_the_home_screen(place: Path) -> None:
+    record = running(place)
+    app = deck(place, now=NOW)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "R running")
+        for event in ended(record, {3: 9}):
+            engine_of(app).attach(record.id).apply(event)
+        await sees(pilot, "F failed")
+
+
+async def test_the_filter_narrows_all_lists(place: Path) -> None:
+    running(place)
+    app = deck(place, now=NOW)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "bert", "h100", "resnet-aaaa")
+        await pilot.press("slash", *"bert", "enter")
+        await until(pilot, lambda: "resnet-aaaa" not in text(app))
+        assert "bert" in text(app)
+        await pilot.press("slash", "escape")
+        await sees(pilot, "resnet-aaaa")
+
+
+async def test_broken_files_are_listed_with_their_error(place: Path) -> None:
+    app = deck(place)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "odd", "broken")
+        await pilot.press("tab", "G")
+        await sees(pilot, "odd.toml:1", 'did you mean "torchrun"?', "allowed: ")
+
+
+async def test_ranks_open_by_enter_and_by_digits(place: Path) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "rank 0 step 59", "rank 3 step 59")
+        board = board_of(app)
+        await pilot.press("2")
+        await until(pilot, lambda: board.targets()[0] == Target(2))
+        assert isinstance(app.focused, RankGrid)
+        await pilot.press("right", "enter")
+        await until(pilot, lambda: board.targets()[0] == Target(3))
+        assert app.focused is board
+        assert engine_of(app).attach(record.id).watched == {1, 2, 3}
+
+
+async def test_split_close_and_tab(place: Path) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await sees(pilot, "rank 0 step 59")
+        board = board_of(app)
+        await pilot.press("s")
+        await until(pilot, lambda: board.targets() == [Target(0), Target(1)])
+        await sees(pilot, "rank 1 step 59")
+        await pilot.press("tab")
+        assert app.focused is board
+        assert board.focused_tile == 1
+        await pilot.press("shift+tab")
+        assert board.focused_tile == 0
+        await pilot.press("c")
+        await until(pilot, lambda: board.targets() == [Target(1)])
+        await pilot.press("X")
+        await sees(pilot, "last tile")
+
+
+async def test_scroll_back_pauses_and_g_follows(place: Path) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "rank 0 step 59")
+        await pilot.press("enter", "k", "k")
+        await sees(pilot, "PAUSED +0")
+        log(record, 0, b"rank 0 step 60\nrank 0 step 61\n")
+        await sees(pilot, "PAUSED +2")
+        assert "rank 0 step 61" not in text(app)
+        await pilot.press("G")
+        await sees(pilot, "rank 0 step 61")
+
+
+async def test_filter_search_wrap_and_streams_in_a_tile(place: Path) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await sees(pilot, "rank 0 step 59")
+        await pilot.press("enter", "slash", *"step 1", "enter")
+        await sees(pilot, "/step 1 11", "rank 0 step 19")
+        assert "step 59" not in text(app)
+        await pilot.press("slash", "escape")
+        await sees(pilot, "step 59")
+        await pilot.press("n", *"step 7", "enter")
+        await sees(pilot, "PAUSED", "rank 0 step 7")
+        await pilot.press("n")
+        await sees(pilot, "no more hits below")
+        await pilot.press("w")
+        await sees(pilot, "wrap")
+        await pilot.press("1", "o")
+        await sees(pilot, "a warning")
+        await pilot.press("o")
+        await sees(pilot, "rank 1 step 59", "a warning")
+
+
+async def test_the_next_bad_rank_opens_with_both_streams(place: Path) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    live = engine_of(app).attach(record.id)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "R running 4")
+        for event in ended(record, {1: 3}):
+            live.apply(event)
+        await sees(pilot, "rank 1 on n1 failed", "F failed 1", "record complete")
+        await pilot.press("e")
+        await sees(pilot, "exit 3 · both", "a warning")
+
+
+async def test_stopping_asks_then_shows_what_is_left(place: Path) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    engine = engine_of(app)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "R running 4")
+        await pilot.press("x")
+        await sees(pilot, "Stop " + record.id, "n1, n2")
+        await pilot.press("enter")
+        await until(pilot, lambda: "Cancel" not in text(app))
+        assert engine.stopped == []
+        await pilot.press("x")
+        await sees(pilot, "Cancel")
+        await pilot.press("right", "enter")
+        await until(pilot, lambda: engine.stopped == [(record.id, False)])
+        engine.progress(StopProgress("n2", ((2, 1100), (3, 1101)), 41.0))
+        await sees(pilot, "n2: ranks 2, 3 left", "SIGKILL in 41s")
+        await pilot.press("x")
+        await until(pilot, lambda: engine.stopped[1:] == [(record.id, True)])
+        engine.stops[-1].set_result(StopResult(gone=True))
+        await sees(pilot, "Nothing of the run is left")
+        await pilot.press("enter")
+        await until(pilot, lambda: "Nothing of the run is left" not in text(app))
+
+
+async def test_an_ended_run_needs_no_node_and_says_that_it_ended(place: Path) -> None:
+    record = running(place)
+    happen(record, ended(record))
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "S succeeded", "4 ranks ended after 1:00", "record complete", "END")
+        assert "x stop" not in text(app)
+        await pilot.press("x")
+        await pilot.pause()
+        assert "Cancel" not in text(app)
+
+
+async def test_a_lost_node_is_named(place: Path) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "2 links up")
+        engine_of(app).attach(record.id).set_link("n2", LinkState.LOST, "connection reset")
+        await sees(pilot, "lost n2", "link lost")
+
+
+async def test_a_run_that_is_not_there_is_told(place: Path) -> None:
+    app = deck(place, "20200101-000000-none-zzzz")
+    async with app.run_test(size=SIZE, notifications=True) as pilot:
+        await sees(pilot, "no run is named", "Profiles")
+
+
+async def test_every_action_is_in_the_palette_and_acts(place: Path) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "rank 0 step 59")
+        await pilot.press("colon", *"split")
+        await sees(pilot, "Split: Add a tile")
+        before = len(board_of_below(app).tiles)
+        await pilot.press("enter")
+        await until(pilot, lambda: len(board_of(app).tiles) == before + 1)
+
+
+def board_of_below(app: RankdeckApp) -> LogBoard:
+    return app.screen_stack[-2].query_one(LogBoard)
+
+
+async def test_help_names_keys_of_every_pane(place: Path) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=(120, 90)) as pilot:
+        await sees(pilot, "rank 0 step 59")
+        await pilot.press("question_mark")
+        await sees(pilot, "Rank grid", "Logs", "Show only matching lines", "Stop the run")
+
+
+async def test_quit_asks_nothing(place: Path) -> None:
+    running(place)
+    app = deck(place)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "R running")
+        await pilot.press("q")
+    assert app.return_code == 0

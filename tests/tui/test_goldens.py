@@ -1,0 +1,149 @@
+"""Every screen as text, at the two sizes that matter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tui import goldens
+from tui.deck import DeskEngine, deck, sees, text, until
+from tui.records import BEGIN, ended, happen, log, started, write_run
+
+from rankdeck_profiles.errors import RankdeckError
+from rankdeck_runs.live import LinkState
+from rankdeck_runs.record import Record
+
+SIZES = pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
+NOW = BEGIN + 125
+
+
+def running(place: Path) -> Record:
+    record = write_run(place / "home", "20261118-102640-resnet-aaaa")
+    happen(record, started(record))
+    for rank in range(4):
+        log(
+            record,
+            rank,
+            b"".join(b"step %d loss %.3f\n" % (n, 2.5 / (n + rank + 1)) for n in range(60)),
+        )
+    return record
+
+
+def failed(place: Path) -> Record:
+    record = write_run(place / "home", "20261117-091500-resnet-bbbb")
+    happen(record, [*started(record), *ended(record, {2: 1})])
+    message = "RuntimeError: NCCL error: unhandled system error"
+    happen(record, [{"ev": "cause_found", "t": BEGIN + 62, "rank": 2, "node": "n2", "kind": "exit", "message": message,
+                     "evidence": ["Traceback (most recent call last):", '  File "train.py", line 12', message]}])  # fmt: skip
+    log(record, 2, b"step 1 loss 2.3\n")
+    log(
+        record,
+        2,
+        b'Traceback (most recent call last):\n  File "train.py", line 12\n' + message.encode() + b"\n",
+        "err",
+    )
+    return record
+
+
+@SIZES
+async def test_home(place: Path, size: tuple[int, int]) -> None:
+    running(place), failed(place)
+    app = deck(place, now=NOW)
+    async with app.run_test(size=size) as pilot:
+        await sees(pilot, "resnet-aaaa", "bert", "h100", "running", "failed")
+        await until(pilot, lambda: "R running" in text(app))
+        goldens.check(app, f"home-{size[0]}x{size[1]}", place)
+
+
+@SIZES
+async def test_home_of_a_newcomer(place: Path, size: tuple[int, int]) -> None:
+    for path in (place / "config").rglob("*.toml"):
+        path.unlink()
+    app = deck(place, now=NOW)
+    async with app.run_test(size=size) as pilot:
+        await sees(pilot, "No run yet", "No profile yet")
+        goldens.check(app, f"newcomer-{size[0]}x{size[1]}", place)
+
+
+@SIZES
+async def test_composer(place: Path, size: tuple[int, int]) -> None:
+    app = deck(place, now=NOW)
+    async with app.run_test(size=size) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "j", "enter")
+        await sees(pilot, "ready", "10.0.0.1:29500")
+        goldens.check(app, f"composer-{size[0]}x{size[1]}", place)
+
+
+@SIZES
+async def test_dashboard_of_a_running_run(place: Path, size: tuple[int, int]) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    engine = app.engine
+    assert isinstance(engine, DeskEngine)
+    live = engine.attach(record.id)
+    gpu = {"index": 0, "uuid": "GPU-0", "name": "H100", "util": 97, "mem_used_mib": 72704, "mem_total_mib": 81920,
+           "temp_c": 64, "power_w": 612.4, "pids": []}  # fmt: skip
+    live.add_sample("n1", {"t": NOW, "cpu": 41.5, "load": 3.2, "mem_used_mib": 64000, "mem_total_mib": 256000,
+                           "gpus": [gpu], "gpu_note": None})  # fmt: skip
+    live.set_link("n2", LinkState.LOST, "connection reset by peer")
+    live._links["n2"] = type(live._links["n2"])(LinkState.LOST, NOW - 20, "connection reset by peer")
+    async with app.run_test(size=size) as pilot:
+        await sees(pilot, "step 59 loss", "FOLLOW", "R running 4", "n2 20s")
+        goldens.check(app, f"running-{size[0]}x{size[1]}", place)
+
+
+@SIZES
+async def test_dashboard_of_a_failed_run(place: Path, size: tuple[int, int]) -> None:
+    record = failed(place)
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=size) as pilot:
+        await sees(pilot, "rank 2 on n2 failed", "NCCL error", "END")
+        goldens.check(app, f"failed-{size[0]}x{size[1]}", place)
+
+
+PAGES: list[tuple[str, Sequence[str], Sequence[str]]] = [
+    ("help", ["question_mark"], ["Keys", "esc closes"]),
+    ("actions", ["colon"], ["Actions"]),
+    ("stop", ["x"], ["Stop 20261118", "Cancel"]),
+]
+
+
+@SIZES
+@pytest.mark.parametrize(("name", "keys", "wanted"), PAGES, ids=[page[0] for page in PAGES])
+async def test_dialogs(
+    place: Path, size: tuple[int, int], name: str, keys: Sequence[str], wanted: Sequence[str]
+) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=size) as pilot:
+        await sees(pilot, "step 59 loss")
+        await pilot.press(*keys)
+        await sees(pilot, *wanted)
+        goldens.check(app, f"{name}-{size[0]}x{size[1]}", place)
+
+
+@SIZES
+async def test_profile_form(place: Path, size: tuple[int, int]) -> None:
+    app = deck(place, now=NOW)
+    async with app.run_test(size=size) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "n")
+        await sees(pilot, "New profile")
+        await pilot.press("ctrl+s")
+        await sees(pilot, "what is run?")
+        goldens.check(app, f"profile-form-{size[0]}x{size[1]}", place)
+
+
+async def test_a_refusal_is_shown_in_place(place: Path) -> None:
+    app = deck(place, now=NOW)
+    assert isinstance(app.engine, DeskEngine)
+    app.engine.refusal = RankdeckError(
+        "n2: connect: no route to host", "is it switched on? try `ssh n2 true`"
+    )
+    async with app.run_test(size=(120, 40)) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "j", "enter")
+        await sees(pilot, "not ready", "no route to host", "try `ssh n2 true`")
+        goldens.check(app, "refused-120x40", place)

@@ -1,0 +1,198 @@
+"""What part of a log is in view: following, scrolling, wrapping, filters and searches, on real files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rankdeck_runs.logs import LogFile
+from rankdeck_tui.logs.pattern import Pattern
+from rankdeck_tui.logs.source import Filtered
+from rankdeck_tui.logs.view import LogView
+from rankdeck_tui.look import Look
+from rankdeck_tui.look.glyphs import UNICODE
+from rankdeck_tui.look.ink import in_colour
+
+LOOK = Look(in_colour(), UNICODE)
+
+
+def numbered(path: Path, count: int) -> LogFile:
+    path.write_bytes(b"".join(b"line %d\n" % number for number in range(count)))
+    return LogFile(path)
+
+
+def shown(view: LogView, width: int = 20, height: int = 5) -> list[str]:
+    view.tick()
+    return [strip.text.rstrip() for strip in view.rows(width, height, LOOK)]
+
+
+def wait(condition: Callable[[], object], limit: float = 30.0) -> None:
+    deadline = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {limit} s"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def view(tmp_path: Path) -> LogView:
+    return LogView(numbered(tmp_path / "log", 100))
+
+
+def test_it_follows_what_is_added(view: LogView) -> None:
+    assert shown(view) == [f"line {n}" for n in range(95, 100)]
+    with view.file.path.open("ab") as file:
+        file.write(b"line 100\n")
+    assert view.tick()
+    assert shown(view)[-1] == "line 100"
+    assert not view.tick()
+
+
+def test_a_file_that_is_not_there_yet(tmp_path: Path) -> None:
+    view = LogView(LogFile(tmp_path / "later"))
+    assert shown(view) == []
+    (tmp_path / "later").write_bytes(b"here\n")
+    assert view.tick()
+    assert shown(view) == ["here"]
+
+
+def test_scrolling_up_pauses_and_stays_while_lines_come(view: LogView) -> None:
+    shown(view)
+    view.scroll(-3, LOOK)
+    assert shown(view) == [f"line {n}" for n in range(92, 97)]
+    with view.file.path.open("ab") as file:
+        file.write(b"more\n" * 7)
+    assert shown(view) == [f"line {n}" for n in range(92, 97)]
+    assert not view.follow
+    assert view.behind.lines == 7
+
+
+def test_scrolling_down_past_the_end_follows_again(view: LogView) -> None:
+    shown(view)
+    view.scroll(-3, LOOK)
+    view.scroll(2, LOOK)
+    assert not view.follow
+    assert shown(view)[-1] == "line 98"
+    view.scroll(5, LOOK)
+    assert view.follow
+    assert shown(view)[-1] == "line 99"
+
+
+def test_up_and_down_by_the_same_number_ends_where_it_began(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"".join(b"%d " % n + b"x" * (n * 7 % 90) + b"\n" for n in range(60)))
+    view = LogView(LogFile(tmp_path / "log"))
+    view.toggle_wrap()
+    shown(view)
+    view.scroll(-20, LOOK)
+    before = shown(view)
+    for step in (1, 3, 7, 15):
+        view.scroll(-step, LOOK)
+        view.scroll(step, LOOK)
+        assert shown(view) == before, step
+
+
+def test_to_the_start(view: LogView) -> None:
+    shown(view)
+    view.to_start()
+    assert shown(view) == [f"line {n}" for n in range(5)]
+    view.scroll(-10, LOOK)
+    assert shown(view)[0] == "line 0"
+
+
+def test_wrapping_shows_all_of_a_line(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"first\n" + b"abcdefghij" * 3 + b"\n")
+    view = LogView(LogFile(tmp_path / "log"))
+    assert shown(view, 12) == ["first", "abcdefghijab"]
+    view.toggle_wrap()
+    assert shown(view, 12) == ["first", "abcdefghijab", "cdefghijabcd", "efghij"]
+    assert shown(view, 12, 2) == ["cdefghijabcd", "efghij"]
+
+
+def test_a_line_of_a_megabyte_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"y" * 1_000_000 + b"\nend\n")
+    view = LogView(LogFile(tmp_path / "log"))
+    assert shown(view)[-1] == "end"
+
+
+def test_sideways(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"0123456789abcdef\n")
+    view = LogView(LogFile(tmp_path / "log"))
+    view.scroll_sideways(10)
+    assert shown(view, 8) == ["abcdef"]
+    view.scroll_sideways(-99)
+    assert shown(view, 8) == ["01234567"]
+
+
+def test_a_filter_shows_matching_lines_and_takes_new_ones(view: LogView) -> None:
+    view.set_filter(Pattern.parse("7$"))
+    wait(lambda: shown(view) == ["line 57", "line 67", "line 77", "line 87", "line 97"])
+    with view.file.path.open("ab") as file:
+        file.write(b"line 107\nline 108\n")
+    wait(lambda: shown(view)[-1] == "line 107")
+    view.scroll(-2, LOOK)
+    assert shown(view)[0] == "line 47"
+    view.set_filter(None)
+    view.to_end()
+    assert shown(view)[-1] == "line 108"
+
+
+def test_an_inverted_filter(view: LogView) -> None:
+    view.set_filter(Pattern.parse("!9"))
+    wait(lambda: shown(view)[-1:] == ["line 88"])
+    view.close()
+
+
+def test_a_filter_looks_at_a_last_line_without_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"one\ntwo err")
+    source = Filtered(LogFile(path), Pattern.parse("err") or pytest.fail("no pattern"))
+    wait(lambda: [line.data for line in source.before(source.size, 9)] == [b"two err"])
+    with path.open("ab") as file:
+        file.write(b"or\nthree\n")
+    wait(lambda: source.version == 1 and source.share == 1.0)
+    assert [line.data for line in source.before(source.size, 9)] == [b"two error"]
+    source.close()
+
+
+def test_search_goes_from_hit_to_hit(view: LogView) -> None:
+    shown(view)
+    view.set_query(Pattern.parse("line 2.$", invertible=False))
+    view.search(backwards=True)
+    wait(lambda: (view.tick(), not view.searching)[1])
+    assert view.hit is not None
+    assert view.hit.data == b"line 29"
+    assert "line 29" in shown(view)
+    view.search(backwards=True)
+    wait(lambda: (view.tick(), not view.searching)[1])
+    assert view.hit.data == b"line 28"
+    view.search(backwards=False)
+    wait(lambda: (view.tick(), not view.searching)[1])
+    assert view.hit.data == b"line 29"
+    view.search(backwards=False)
+    wait(lambda: (view.tick(), not view.searching)[1])
+    assert view.no_hit == "no more hits below"
+
+
+@pytest.mark.parametrize(
+    ("typed", "line", "kept"),
+    [
+        ("loss", "step 1 LOSS 2", True),
+        ("LOSS", "step 1 loss 2", False),
+        ("!loss", "step 1 loss 2", False),
+        ("loss [0-9]", "loss 7", True),
+        ("[unclosed", "an [unclosed one", True),
+        ("(", "f(x)", True),
+        ("a{99999999999}", "a{99999999999}", True),
+    ],
+)
+def test_patterns(typed: str, line: str, kept: bool) -> None:
+    pattern = Pattern.parse(typed)
+    assert pattern is not None
+    assert pattern.keeps(line) is kept
+
+
+@pytest.mark.parametrize("typed", ["", "!"])
+def test_nothing_typed_is_no_pattern(typed: str) -> None:
+    assert Pattern.parse(typed) is None

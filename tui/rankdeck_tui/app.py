@@ -1,0 +1,165 @@
+"""The app: what all screens share. Screens do the showing, the floors below do the work."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.theme import Theme
+
+from rankdeck_tui import __version__, compat, crash
+from rankdeck_tui.look import Look
+from rankdeck_tui.look.ink import BASE
+from rankdeck_tui.styles import SHEET
+
+if TYPE_CHECKING:
+    from rankdeck_profiles.library import Library
+    from rankdeck_runs.engine import Engine
+    from rankdeck_runs.home import RunHome
+
+_THEME = Theme(
+    name="rankdeck",
+    primary="#7fc4f5",
+    secondary="#a9b6c4",
+    accent="#7fc4f5",
+    foreground="#cdd6e0",
+    background=BASE,
+    surface="#171d25",
+    panel="#1d2631",
+    success="#35c49a",
+    warning="#e8c547",
+    error="#ff7a52",
+    dark=True,
+)
+
+
+class RankdeckApp(App[None]):
+    """The screens of rankdeck."""
+
+    TITLE = "rankdeck"
+    CSS = SHEET
+    ENABLE_COMMAND_PALETTE = False
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual's own declaration
+        (0, "-narrow"),
+        (100, "-normal"),
+    ]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "colon,ctrl+p", "actions", "actions", tooltip="Find any action by its name", id="always.actions"
+        ),
+        Binding("question_mark", "help", "help", tooltip="All keys of this screen", id="always.help"),
+        Binding("ctrl+q", "quit", "Quit; runs go on", show=False, priority=True, id="app.quit"),
+    ]
+
+    def __init__(
+        self,
+        engine: Engine,
+        home: RunHome,
+        library: Library,
+        open_run: str | None = None,
+        *,
+        look: Look | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Make the app.
+
+        Args:
+            engine: starts, follows and stops runs.
+            home: the records of runs.
+            library: saved profiles and pools.
+            open_run: the id of a run to open at once.
+            look: inks and glyphs; None: what suits the terminal.
+            now: the time, unix seconds.
+        """
+        compat.accept_any_terminal_bytes()
+        look = look or Look.for_terminal(os.environ)
+        # Without colour Textual must start in its ANSI mode: switching later paints black on black.
+        super().__init__(ansi_color=None if look.ink.colour else True)
+        self.look = look
+        self.engine = engine
+        self.home = home
+        self.library = library
+        self.now = now
+        self.open_run = open_run
+        self.failure: BaseException | None = None
+        """What ended the app, if something did."""
+        self.animation_level = "none"
+        self.register_theme(_THEME)
+        self.theme = "rankdeck" if look.ink.colour else "ansi-dark"
+        self.set_class(not look.ink.colour, "-plain")
+
+    def on_mount(self) -> None:
+        """Show the first screen."""
+        from rankdeck_tui.screens.home import HomeScreen
+
+        self.push_screen(HomeScreen())
+        if self.open_run is not None:
+            self.show_run(self.open_run)
+
+    def show_run(self, run_id: str, *, instead: bool = False) -> None:
+        """Open a run's dashboard.
+
+        Args:
+            run_id: the run.
+            instead: True replaces the screen in front.
+        """
+        from rankdeck_tui.screens.run import RunScreen
+
+        if instead:
+            self.switch_screen(RunScreen(run_id))
+        else:
+            self.push_screen(RunScreen(run_id))
+
+    def action_help(self) -> None:
+        """Show the keys of the screen in front."""
+        from rankdeck_tui.screens.help import HelpScreen
+
+        if not self.screen.is_modal:
+            self.push_screen(HelpScreen(self.screen))
+
+    def action_actions(self) -> None:
+        """Have an action picked by name."""
+        from rankdeck_tui.screens.actions import ActionsScreen
+
+        if self.screen.is_modal:
+            return
+        palette = ActionsScreen(self.screen)
+
+        async def act(key: str | None) -> None:
+            if key is not None:
+                chosen = palette.picked(key)
+                await self.run_action(chosen.action, default_namespace=chosen.node)
+
+        self.push_screen(palette, act)
+
+    def _fatal_error(self) -> None:
+        """Keep the error for the report; Textual would print local variables, which may hold secrets."""
+        self.failure = self._exception
+        self._close_messages_no_wait()
+
+
+def run_app(engine: Engine, home: RunHome, library: Library, open_run: str | None = None) -> int:
+    """Open the screens and return when they are left.
+
+    Args:
+        engine: starts, follows and stops runs; the caller closes it.
+        home: the records of runs; log file and crash reports go to `state/` beside them.
+        library: saved profiles and pools.
+        open_run: the id of a run to open at once.
+
+    Returns:
+        The exit status: 0, or 1 after a fault of the screens, which stderr then tells of.
+    """
+    state = Path(home.path) / "state"
+    app = RankdeckApp(engine, home, library, open_run)
+    with crash.quiet_terminal(state):
+        app.run()
+    if app.failure is None:
+        return 0
+    crash.tell(app.failure, crash.write_report(app.failure, state, __version__))
+    return 1

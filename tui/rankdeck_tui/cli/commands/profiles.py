@@ -1,0 +1,161 @@
+"""`rankdeck profiles`: the saved profiles."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from rankdeck_profiles.errors import ProfileError
+from rankdeck_tui.cli import output, saved
+from rankdeck_tui.cli.exits import EXIT_OK, EXIT_WRONG
+from rankdeck_tui.cli.parser import add_set
+from rankdeck_tui.cli.surroundings import library
+
+if TYPE_CHECKING:
+    from rankdeck_profiles.model import Profile
+    from rankdeck_tui.cli.parser import CommandParser
+
+DESCRIPTION = "Lists saved profiles; shows, makes, edits, copies and removes them."
+
+KIND = "profiles"
+
+
+def configure(parser: CommandParser) -> None:
+    """Adds the arguments."""
+    parser.takes_rest = True
+    verbs = saved.add_verbs(parser, "profile")
+    new = verbs["new"]
+    new.add_argument("--framework", metavar="NAME", help="torchrun, pytorch or command")
+    new.add_argument("--script", metavar="FILE", help="the Python file to run")
+    new.add_argument("--module", metavar="MODULE", help="the Python module to run, instead")
+    new.add_argument("--pool", metavar="POOL", help="the node pool it runs on (default: this machine)")
+    new.add_argument("--nodes", metavar="N", type=int, help="how many nodes of the pool (default: all)")
+    new.add_argument(
+        "--procs-per-node", metavar="N", type=int, help="ranks a node (default: the node's slots)"
+    )
+    add_set(new)
+    new.usage = "rankdeck profiles new NAME [OPTIONS] [-- ARGUMENTS OF THE PROGRAM]"
+    add_set(verbs["edit"])
+
+
+def run(args: Namespace) -> int:
+    """Does what the verb says."""
+    if args.rest and args.verb != "new":
+        raise ProfileError(
+            "only 'rankdeck profiles new' takes arguments after --", f"found: {' '.join(args.rest)}"
+        )
+    match args.verb:
+        case "show":
+            return _show(args)
+        case "new":
+            return _new(args)
+        case "edit":
+            return _edit(args)
+        case "copy":
+            return saved.copy(library(), KIND, args)
+        case "remove":
+            return saved.remove(library(), KIND, args)
+        case _:
+            return _list(args)
+
+
+def as_json(profile: Profile) -> dict[str, Any]:
+    """A profile with every default filled in; the keys are those of the file."""
+    stop = profile.stop
+    return {
+        "name": profile.name,
+        "path": str(profile.source) if profile.source else None,
+        "framework": profile.framework,
+        "script": profile.script,
+        "module": profile.module,
+        "command": list(profile.command) or None,
+        "args": list(profile.args),
+        "workdir": profile.workdir,
+        "python": profile.python,
+        "setup": list(profile.setup),
+        "pool": profile.pool,
+        "nodes": profile.nodes,
+        "procs_per_node": profile.procs_per_node,
+        "process_count": profile.process_count,
+        "master_port": "auto" if profile.master_port is None else profile.master_port,
+        "env_from": list(profile.env_from),
+        "env": dict(profile.env),
+        "options": dict(profile.options),
+        "stop": {
+            "signal": stop.signal,
+            "grace": stop.grace,
+            "on_rank_failure": str(stop.on_rank_failure),
+        },
+        "metrics": dict(profile.metrics),
+    }
+
+
+def _list(args: Namespace) -> int:
+    profiles = library().profiles()
+    if args.json:
+        output.print_json([as_json(profile) for profile in profiles])
+    elif profiles:
+        output.print_table(
+            ("PROFILE", "FRAMEWORK", "RUNS", "POOL", "FILE"),
+            [
+                (
+                    profile.name,
+                    profile.framework,
+                    _program(profile),
+                    profile.pool or "-",
+                    str(profile.source or ""),
+                )
+                for profile in profiles
+            ],
+        )
+    else:
+        output.say(
+            "no profiles yet: 'rankdeck profiles new NAME --framework torchrun --script train.py' saves one"
+        )
+    return EXIT_WRONG if saved.list_broken(KIND) else EXIT_OK
+
+
+def _program(profile: Profile) -> str:
+    if profile.module is not None:
+        return f"-m {profile.module}"
+    return profile.script or " ".join(profile.command)
+
+
+def _show(args: Namespace) -> int:
+    profile = library().profile(args.name)
+    if args.json:
+        output.print_json(as_json(profile))
+    elif profile.source is not None:
+        output.say(f"{profile.source}:")
+        print(output.printable(profile.source.read_text(encoding="utf-8-sig").rstrip("\n")))
+    return EXIT_OK
+
+
+def _new(args: Namespace) -> int:
+    from rankdeck_profiles import edit
+
+    given = {
+        "framework": args.framework,
+        "script": args.script,
+        "module": args.module,
+        "args": args.rest,
+        "pool": args.pool,
+        "nodes": args.nodes,
+        "procs_per_node": args.procs_per_node,
+    }
+    values = {key: value for key, value in given.items() if value not in (None, [])}
+    path = library().new_path(KIND, args.name)
+    edit.new_profile(path, {**values, **saved.settings(args.overrides)})
+    output.say(f"saved {path}")
+    return EXIT_OK
+
+
+def _edit(args: Namespace) -> int:
+    path = library().path(KIND, args.name)
+    if args.overrides:
+        from rankdeck_profiles import edit
+
+        edit.write_profile(path, saved.settings(args.overrides))
+        output.say(f"saved {path}")
+        return EXIT_OK
+    return saved.edit_by_hand(path, lambda: library().profile(args.name))

@@ -1,0 +1,68 @@
+"""`rankdeck run PROFILE`: launches a profile, and follows the run."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from rankdeck_tui.cli import output
+from rankdeck_tui.cli.exits import EXIT_INTERRUPTED, EXIT_OK
+from rankdeck_tui.cli.follow import End, View, follow
+from rankdeck_tui.cli.interrupts import Interrupts
+from rankdeck_tui.cli.launching import launch
+from rankdeck_tui.cli.parser import add_json, add_profile
+from rankdeck_tui.cli.surroundings import engine, profile_and_pool, run_home
+from rankdeck_tui.cli.views import EventsView, RunView
+
+if TYPE_CHECKING:
+    from rankdeck_runs.states import RunSnapshot
+    from rankdeck_tui.cli.parser import CommandParser
+
+DESCRIPTION = (
+    "Launches a profile and prints every rank's lines as they come. The exit status is the run's: 0 if it "
+    "succeeded. Ctrl-C asks whether to stop the run or to leave it running; a second one stops it."
+)
+
+
+def configure(parser: CommandParser) -> None:
+    """Adds the arguments."""
+    add_profile(parser)
+    parser.add_argument(
+        "--detach",
+        action="store_true",
+        help="return as soon as the start is under way on every node, printing the run's id",
+    )
+    add_json(parser, "one JSON event a line while following; with --detach one document with the run's id")
+
+
+def run(args: Namespace) -> int:
+    """Launches, and follows unless told not to."""
+    profile, pool = profile_and_pool(args.profile, args.overrides, args.pool)
+    with engine() as running, Interrupts() as interrupts:
+        run_id = launch(running, profile, pool, interrupts)
+        if args.detach:
+            if args.json:
+                output.print_json({"id": run_id})
+            else:
+                print(run_id)
+            return EXIT_OK
+        record = run_home().find(run_id)
+        view: View = EventsView(record.events_path) if args.json else RunView(record.logs_path)
+        end, snapshot = follow(running, run_id, view, interrupts, on_interrupt=interrupts.ask)
+    return _told(end, snapshot)
+
+
+def _told(end: End, snapshot: RunSnapshot) -> int:
+    """Says how following ended. Returns the exit status."""
+    if end is End.DETACHED:
+        output.say(f"run {snapshot.id} goes on: 'rankdeck attach {snapshot.id}' shows it again")
+        return EXIT_OK
+    output.say(f"run {snapshot.id} {snapshot.state}")
+    if snapshot.cause is not None:
+        where = (
+            snapshot.cause.node
+            if snapshot.cause.rank is None
+            else f"rank {snapshot.cause.rank} on {snapshot.cause.node}"
+        )
+        output.error(f"{where}: {snapshot.cause.message}", f"'rankdeck show {snapshot.id}' has more")
+    return EXIT_INTERRUPTED if end is End.STOPPED else snapshot.exit_status

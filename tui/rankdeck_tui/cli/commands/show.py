@@ -1,0 +1,107 @@
+"""`rankdeck show RUN`: what is known of a run."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from rankdeck_tui.cli import output, wording
+from rankdeck_tui.cli.parser import add_json, add_run
+from rankdeck_tui.cli.surroundings import run_home
+from rankdeck_tui.cli.syncing import synced
+
+if TYPE_CHECKING:
+    from rankdeck_runs.states import RankStatus, RunSnapshot
+    from rankdeck_tui.cli.parser import CommandParser
+
+DESCRIPTION = (
+    "Shows a run's state, nodes, ranks, exit codes and the cause of a failure, as far as the record knows."
+)
+
+
+def configure(parser: CommandParser) -> None:
+    """Adds the arguments."""
+    add_run(parser)
+    parser.add_argument("--offline", action="store_true", help="ask no node; show what is on record")
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    """Prints the run."""
+    record = run_home().find(args.run)
+    snapshot = record.snapshot()
+    if not args.offline and not snapshot.complete:
+        synced(record, snapshot)
+        snapshot = record.snapshot()
+    if args.json:
+        output.print_json(snapshot.to_json())
+        return 0
+    _print_head(snapshot)
+    print(f"record {output.printable(str(record.path))}")
+    if snapshot.cause is not None:
+        _print_cause(snapshot)
+    print()
+    output.print_table(
+        ("NODE", "STATE", "ADDRESS", "RANKS", ""),
+        [
+            (node.name, str(node.state), node.address, wording.as_ranges(node.ranks), node.message)
+            for node in snapshot.nodes
+        ],
+    )
+    print()
+    output.print_table(
+        ("RANK", "STATE", "NODE", "LOCAL RANK", "PID", "EXIT", "TOOK", "OUT", "ERR", ""),
+        [_rank_row(rank) for rank in snapshot.ranks],
+    )
+    for process in snapshot.swept:
+        print(output.printable(f"swept on {process.node}: {process.pid} {process.cmd}"))
+    for note in snapshot.notes:
+        print(output.printable(f"note: {note}"))
+    return 0
+
+
+def _print_head(snapshot: RunSnapshot) -> None:
+    nodes = wording.counted(len(snapshot.nodes), "node")
+    ranks = wording.counted(snapshot.world_size, "rank")
+    pool = f"pool {snapshot.pool} ({snapshot.backend})" if snapshot.pool else snapshot.backend
+    timing = snapshot.timing
+    print(f"run {snapshot.id}: {output.state(str(snapshot.state), sys.stdout)}")
+    print(output.printable(f"{snapshot.profile}, {snapshot.framework}, {ranks} on {nodes} of {pool}"))
+    if timing.started is None:
+        print(f"created {wording.moment(timing.created)}")
+    else:
+        until = timing.ended or time.time()
+        took = wording.duration(until - timing.started)
+        print(f"started {wording.moment(timing.started)}, {'took' if timing.ended else 'for'} {took}")
+
+
+def _print_cause(snapshot: RunSnapshot) -> None:
+    cause = snapshot.cause
+    if cause is None:
+        return
+    where = cause.node if cause.rank is None else f"rank {cause.rank} on {cause.node}"
+    print(f"{output.paint('cause', output.RED, sys.stdout)} {output.printable(f'{where}: {cause.message}')}")
+    for line in cause.evidence:
+        print(output.printable(f"    {line}"))
+
+
+def _rank_row(rank: RankStatus) -> tuple[str, ...]:
+    if rank.signal is not None:
+        ended = f"SIG{rank.signal}"
+    else:
+        ended = "-" if rank.exit_code is None else str(rank.exit_code)
+    took = None if rank.started is None else (rank.ended or time.time()) - rank.started
+    return (
+        str(rank.rank),
+        str(rank.state),
+        rank.node,
+        str(rank.local_rank),
+        "-" if rank.pid is None else str(rank.pid),
+        ended,
+        wording.duration(took),
+        wording.size(rank.out_bytes),
+        wording.size(rank.err_bytes),
+        rank.why,
+    )

@@ -1,0 +1,12 @@
+"""The exit statuses, as docs and scripts know them. RankdeckError carries 2 and 3 by itself."""
+
+EXIT_OK = 0
+"""Done, or the run succeeded."""
+EXIT_FAILED = 1
+"""The run failed, or something could not be ended."""
+EXIT_WRONG = 2
+"""The command line or a file is wrong."""
+EXIT_UNREACHED = 3
+"""Nodes could not be reached."""
+EXIT_INTERRUPTED = 130
+"""128 + SIGINT, as shells report it."""

@@ -1,0 +1,137 @@
+"""Follows a run until it has ended, showing it through a view, and minds Ctrl-C."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from rankdeck_tui.cli import output
+from rankdeck_tui.cli.interrupts import Choice, Interrupts
+
+if TYPE_CHECKING:
+    from rankdeck_runs.engine import Engine
+    from rankdeck_runs.live import LiveRun
+    from rankdeck_runs.states import RunSnapshot
+    from rankdeck_runs.stopping import StopResult
+
+T = TypeVar("T")
+
+LOOK_SECONDS = 0.1
+"""How long a line may wait before it is printed: seen as at once, and cheap at thousands of log files."""
+
+SETTLE_SECONDS = 15.0
+"""After the run's end, how long nothing may arrive before the missing rest of its logs is given up on."""
+
+
+class View(Protocol):
+    """Shows a run that goes on."""
+
+    def show(self, snapshot: RunSnapshot) -> int:
+        """Shows what is new. Returns a number that grows with everything that arrives."""
+
+    def finish(self, snapshot: RunSnapshot) -> None:
+        """Shows the rest, once the run has ended."""
+
+
+class End(Enum):
+    """Why following ended."""
+
+    RUN_ENDED = auto()
+    DETACHED = auto()
+    STOPPED = auto()
+
+
+def wait_for(future: Future[T], *, between: Callable[[], None] = lambda: None) -> T:
+    """The future's result. Ctrl-C gets through, unlike with a plain `result()` that waits without limit.
+
+    Args:
+        future: what to wait for.
+        between: called ten times a second meanwhile.
+    """
+    while True:
+        try:
+            return future.result(timeout=LOOK_SECONDS)
+        except NotYet:
+            if future.done():
+                return future.result()
+            between()
+
+
+def follow(
+    engine: Engine, run_id: str, view: View, interrupts: Interrupts, on_interrupt: Callable[[], Choice]
+) -> tuple[End, RunSnapshot]:
+    """Shows a run until it has ended and all that it wrote is here, or the person leaves it or stops it.
+
+    Args:
+        engine: what talks to the nodes.
+        run_id: the run.
+        view: shows it.
+        interrupts: notes Ctrl-C.
+        on_interrupt: asked what Ctrl-C means.
+
+    Returns:
+        Why following ended, and the run's state then.
+    """
+    live = engine.attach(run_id)
+    live.watch(range(live.snapshot().world_size))
+    version, settling = 0, _Settling()
+    while True:
+        version = live.wait(version, LOOK_SECONDS)
+        snapshot = live.snapshot()
+        arrived = view.show(snapshot)
+        if interrupts.take():
+            match on_interrupt():
+                case Choice.STOP:
+                    _stop(engine, live, view, interrupts)
+                    return End.STOPPED, live.snapshot()
+                case Choice.DETACH:
+                    return End.DETACHED, snapshot
+                case Choice.CONTINUE:
+                    output.say("following again")
+                    continue
+        if snapshot.complete or (snapshot.state.is_terminal and settling.given_up(arrived)):
+            view.finish(snapshot)
+            if not snapshot.complete:
+                output.warning(
+                    f"the logs of run {run_id} may lack their end: a node can't be reached\n"
+                    f"'rankdeck logs {run_id}' tries again"
+                )
+            return End.RUN_ENDED, snapshot
+
+
+class _Settling:
+    """Notices that nothing has arrived for a while."""
+
+    def __init__(self) -> None:
+        self._arrived = -1
+        self._since = 0.0
+
+    def given_up(self, arrived: int) -> bool:
+        if arrived != self._arrived:
+            self._arrived, self._since = arrived, time.monotonic()
+        return time.monotonic() - self._since > SETTLE_SECONDS
+
+
+def _stop(engine: Engine, live: LiveRun, view: View, interrupts: Interrupts) -> None:
+    """Stops the run and shows what its ranks still write; Ctrl-C meanwhile kills what is left."""
+    output.say(f"stopping run {live.run_id}; Ctrl-C kills what is left")
+    forced: list[Future[StopResult]] = []
+
+    def between() -> None:
+        view.show(live.snapshot())
+        if interrupts.take() and not forced:
+            output.say("killing what is left")
+            forced.append(engine.stop(live.run_id, force=True))
+
+    result = wait_for(engine.stop(live.run_id), between=between)
+    for future in forced:
+        wait_for(future)
+    view.finish(live.snapshot())
+    if not result.gone:
+        output.warning(
+            f"not everything of run {live.run_id} is gone: 'rankdeck stop {live.run_id}' tries again"
+        )

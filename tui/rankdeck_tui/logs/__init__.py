@@ -1,0 +1,1 @@
+"""What a log tile shows, apart from drawing it: lines in view, filters, searches. No widgets here."""

@@ -1,0 +1,290 @@
+"""What part of a log is in view: it follows the end, or stays at a place, which is a byte offset."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
+
+from textual.strip import Strip
+
+from rankdeck_runs.logs import Line, LogFile
+from rankdeck_tui.logs.newlines import NewlineCount
+from rankdeck_tui.logs.paint import paint_line
+from rankdeck_tui.logs.pattern import Pattern
+from rankdeck_tui.logs.source import Filtered, LineSource, WholeFile, find
+from rankdeck_tui.look import Look
+
+CACHED_LINES: Final = 400
+_SEARCHES = ThreadPoolExecutor(max_workers=2, thread_name_prefix="log search")
+
+
+class LogView:
+    """One log in one rectangle. Only what is in view is ever read, so a log's size does not matter.
+
+    The place is the offset of the first line in view, and how many of its wrapped rows are above the view.
+    """
+
+    def __init__(self, file: LogFile) -> None:
+        self.file = file
+        self.source: LineSource = WholeFile(file)
+        self.follow = True
+        self.wrap = False
+        self.left = 0
+        """Cells scrolled to the right; unused while wrapping."""
+        self.query: Pattern | None = None
+        self.hit: Line | None = None
+        """Where the search stands."""
+        self.no_hit = ""
+        """Why the last search went nowhere; shown until the next key."""
+        self.behind = NewlineCount(file.path)
+        """Lines that came since following was left."""
+        self._top = 0
+        self._skip = 0
+        self._width = 1
+        self._height = 1
+        self._seen: tuple[int, int] | None = None
+        self._cache: dict[tuple[int, int], Strip] = {}
+        self._search: Future[Line | None] | None = None
+        self._give_up = threading.Event()
+        self._backwards = False
+
+    # What the widget asks on its timer and when it paints.
+
+    def tick(self) -> bool:
+        """Look for new bytes and finished searches; True if the picture has changed."""
+        changed = self._take_hit()
+        seen = (self.source.version, self.file.size)
+        if seen != self._seen:
+            changed = (
+                changed or self.follow or self._seen is None or self._shows_end() or self.filter is not None
+            )
+            self._seen = seen
+        if not self.follow:
+            changed = self.behind.tick() or changed
+        return changed
+
+    def rows(self, width: int, height: int, look: Look) -> list[Strip]:
+        """The rows in view.
+
+        Args:
+            width: cells of a row.
+            height: how many rows.
+            look: inks and glyphs.
+
+        Returns:
+            At most `height` strips of `width` cells.
+        """
+        self._width, self._height = max(1, width), max(1, height)
+        return self._last_rows(look) if self.follow else self._rows_here(look)
+
+    @property
+    def filter(self) -> Pattern | None:
+        """What the lines are filtered by."""
+        return self.source.pattern if isinstance(self.source, Filtered) else None
+
+    @property
+    def place(self) -> float:
+        """Where the view is, 0 (the beginning) to 1 (the end)."""
+        size = self.file.size
+        return 1.0 if self.follow or not size else min(1.0, self._top / size)
+
+    @property
+    def searching(self) -> bool:
+        """Whether a search is under way."""
+        return self._search is not None
+
+    # What keys ask for.
+
+    def scroll(self, rows: int, look: Look) -> None:
+        """Move by rows: up leaves following, down past the last row takes it up again."""
+        if rows < 0:
+            self.pause()
+            self._up(-rows, look)
+        elif rows > 0 and not self.follow:
+            self._down(rows, look)
+
+    def scroll_sideways(self, cells: int) -> None:
+        """Move to the right or left, where lines are not wrapped."""
+        if not self.wrap:
+            self.left = max(0, self.left + cells)
+
+    def to_start(self) -> None:
+        """Show the first line."""
+        self.pause()
+        self._top = self._skip = 0
+
+    def to_end(self) -> None:
+        """Follow."""
+        self.follow = True
+        self.hit = None
+        self.no_hit = ""
+
+    def pause(self) -> None:
+        """Stay where the view is."""
+        if self.follow:
+            self.follow = False
+            self.behind.start(self.file.size)
+
+    def toggle_wrap(self) -> None:
+        """Wrap long lines, or cut them."""
+        self.wrap = not self.wrap
+        self.left = self._skip = 0
+
+    def set_filter(self, pattern: Pattern | None) -> None:
+        """Show only the lines that the pattern keeps; None: all."""
+        if isinstance(self.source, Filtered):
+            if self.source.pattern == pattern:
+                return
+            self.source.close()
+        elif pattern is None:
+            return
+        self.source = Filtered(self.file, pattern) if pattern else WholeFile(self.file)
+        self._skip = 0
+        self._forget()
+
+    def set_query(self, pattern: Pattern | None) -> None:
+        """Mark what the pattern hits."""
+        if pattern != self.query:
+            self.query = pattern
+            self.hit = None
+            self._forget()
+
+    def search(self, *, backwards: bool) -> None:
+        """Go to the next hit; `tick` takes the answer up when it has been found."""
+        if self.query is None:
+            return
+        self.cancel_search()
+        self.no_hit = ""
+        if self.hit is not None:
+            start = self.hit.offset if backwards else self.hit.end
+        elif backwards:
+            # The first search looks back from what is in view: the newest hit is the one that is wanted.
+            start = self.file.size if self.follow else self._end_of_view()
+        else:
+            start = self._top
+        give_up = self._give_up = threading.Event()
+        self._backwards = backwards
+        self._search = _SEARCHES.submit(
+            find, self.source, self.query, start, backwards=backwards, give_up=give_up
+        )
+
+    def cancel_search(self) -> None:
+        """Give up a search that is under way."""
+        self._give_up.set()
+        self._search = None
+
+    def close(self) -> None:
+        """End threads."""
+        self.cancel_search()
+        if isinstance(self.source, Filtered):
+            self.source.close()
+
+    # How the place is kept.
+
+    def _forget(self) -> None:
+        self._cache.clear()
+        self._seen = None
+
+    def _take_hit(self) -> bool:
+        if self._search is None or not self._search.done():
+            return False
+        hit = self._search.result()
+        self._search = None
+        if hit is None:
+            side = "above" if self._backwards else "below"
+            self.no_hit = f"no {'more hits' if self.hit else 'hit'} {side}"
+            return True
+        self.hit = hit
+        self.pause()
+        self._cache.clear()
+        self._top, self._skip = hit.offset, 0
+        self._up_lines(self._height // 3)
+        return True
+
+    def _up_lines(self, count: int) -> None:
+        lines = self.source.before(self._top, count)
+        if lines:
+            self._top, self._skip = lines[0].offset, 0
+
+    def _end_of_view(self) -> int:
+        lines = self.source.after(self._top, self._height)
+        return lines[-1].end if lines else self.file.size
+
+    def _shows_end(self) -> bool:
+        """Whether new lines would come into view although it does not follow."""
+        return len(self.source.after(self._top, self._height)) < self._height
+
+    def _strip(self, line: Line, look: Look) -> Strip:
+        key = (line.offset, line.end)
+        strip = self._cache.get(key)
+        if strip is None:
+            if len(self._cache) > CACHED_LINES:
+                self._cache.clear()
+            current = self.hit is not None and self.hit.offset == line.offset
+            strip = self._cache[key] = paint_line(line, look, self.query, current=current)
+        return strip
+
+    def _wrapped(self, line: Line, look: Look) -> list[Strip]:
+        """The line's rows, each exactly as wide as the view."""
+        strip = self._strip(line, look)
+        fill = look.ink.text
+        if not self.wrap:
+            return [strip.crop_extend(self.left, self.left + self._width, fill)]
+        length = strip.cell_length
+        if length <= self._width:
+            return [strip.extend_cell_length(self._width, fill)]
+        cuts = [*range(self._width, length, self._width), length]
+        return [piece.adjust_cell_length(self._width, fill) for piece in strip.divide(cuts)]
+
+    def _last_rows(self, look: Look) -> list[Strip]:
+        rows: list[Strip] = []
+        self._top, self._skip = 0, 0
+        for line in reversed(self.source.before(self.file.size, self._height)):
+            wrapped = self._wrapped(line, look)
+            rows[:0] = wrapped
+            self._top = line.offset
+            if len(rows) >= self._height:
+                self._skip = len(rows) - self._height
+                break
+        return rows[-self._height :]
+
+    def _rows_here(self, look: Look) -> list[Strip]:
+        rows: list[Strip] = []
+        skip = self._skip
+        for line in self.source.after(self._top, self._height + 1):
+            rows += self._wrapped(line, look)
+            if len(rows) - skip >= self._height:
+                break
+        return rows[skip : skip + self._height]
+
+    def _up(self, count: int, look: Look) -> None:
+        while count > 0:
+            step = min(self._skip, count)
+            self._skip -= step
+            count -= step
+            if count > 0:
+                lines = self.source.before(self._top, min(count, self._height))
+                if not lines:
+                    return
+                for line in reversed(lines):
+                    self._top = line.offset
+                    rows = len(self._wrapped(line, look))
+                    if rows >= count:
+                        self._skip = rows - count
+                        return
+                    count -= rows
+
+    def _down(self, count: int, look: Look) -> None:
+        lines = self.source.after(self._top, self._height + count + 1)
+        heights = [len(self._wrapped(line, look)) for line in lines] if self.wrap else [1] * len(lines)
+        left = sum(heights) - self._skip
+        if left - count <= self._height and (not lines or not self.source.after(lines[-1].end, 1)):
+            self.to_end()
+            return
+        skip = self._skip + count
+        for line, height in zip(lines, heights, strict=True):
+            if skip < height:
+                self._top, self._skip = line.offset, skip
+                return
+            skip -= height

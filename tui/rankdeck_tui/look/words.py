@@ -1,0 +1,68 @@
+"""Numbers and moments as people read them."""
+
+from __future__ import annotations
+
+import time
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 rank`, `4 ranks`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds as `41s`, `3:07`, `3:12:04` or `2d 04:11`; `-` for None."""
+    if seconds is None:
+        return "-"
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours == 0:
+        return f"{minutes}:{rest:02}"
+    days, hours_left = divmod(hours, 24)
+    return f"{days}d {hours_left:02}:{minutes:02}" if days else f"{hours}:{minutes:02}:{rest:02}"
+
+
+def age(seconds: float | None) -> str:
+    """Seconds as a short age: `now`, `12s`, `5m`, `3h`, `2d`."""
+    if seconds is None:
+        return "-"
+    if seconds < 1:
+        return "now"
+    for limit, size, unit in ((120, 1, "s"), (7200, 60, "m"), (172800, 3600, "h")):
+        if seconds < limit:
+            return f"{int(seconds // size)}{unit}"
+    return f"{int(seconds // 86400)}d"
+
+
+def size(count: float | None) -> str:
+    """Bytes as `812 B`, `1.4 kB`, `3.2 MB`; `-` for None. Decimal, as `ls --si` and disk makers count."""
+    if count is None:
+        return "-"
+    if count < 1000:
+        return f"{int(count)} B"
+    value = float(count)
+    for unit in ("kB", "MB", "GB"):
+        value /= 1000
+        if value < 999.5:
+            return f"{value:.1f} {unit}" if value < 9.95 else f"{value:.0f} {unit}"
+    return f"{value / 1000:.1f} TB"
+
+
+def memory(mib: float | None) -> str:
+    """MiB as `812M`, `64G`; `-` for None."""
+    if mib is None:
+        return "-"
+    return f"{mib:.0f}M" if mib < 1000 else f"{mib / 1024:.1f}G" if mib < 100 * 1024 else f"{mib / 1024:.0f}G"
+
+
+def clock(moment: float | None) -> str:
+    """Unix seconds as this machine's time of day; `--:--:--` for None and for what no calendar holds."""
+    if moment is None:
+        return "--:--:--"
+    try:
+        return time.strftime("%H:%M:%S", time.localtime(moment))
+    except (ValueError, OverflowError, OSError):
+        return "--:--:--"

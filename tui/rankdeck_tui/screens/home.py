@@ -1,0 +1,275 @@
+"""The home screen: runs, profiles and pools in one look."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+
+from rankdeck_tui.look.draw import Parts
+from rankdeck_tui.screens import listing
+from rankdeck_tui.screens.base import DeckScreen
+from rankdeck_tui.screens.listing import Shelf
+from rankdeck_tui.widgets.bars import KeyBar, TitleBar
+from rankdeck_tui.widgets.detail import Detail
+from rankdeck_tui.widgets.prompt import Prompt
+from rankdeck_tui.widgets.table import Table
+
+READ_EVERY = 2.0
+"""Seconds between two looks at the files: a list changes rarely, and home folders may be NFS."""
+
+
+class HomeScreen(DeckScreen):
+    """Runs at the top, profiles and pools below."""
+
+    class Read(Message):
+        """The files were read (in a thread)."""
+
+        def __init__(self, shelf: Shelf) -> None:
+            super().__init__()
+            self.shelf = shelf
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "enter", "open", "open", tooltip="Open the run, or compose a run of the profile", id="home.open"
+        ),
+        Binding(
+            "n",
+            "new",
+            "new",
+            tooltip="New run from a profile; in the lower panes a new profile or pool",
+            id="home.new",
+        ),
+        Binding(
+            "R",
+            "repeat",
+            "launch again",
+            tooltip="Compose this run again from its record; then S",
+            id="home.repeat",
+        ),
+        Binding("e", "edit", "edit", tooltip="Change the profile or pool", id="home.edit"),
+        Binding("x", "stop", "stop", tooltip="Stop the run (asks first)", id="home.stop"),
+        Binding(
+            "slash", "filter", "filter", tooltip="Show only rows with this text; ! inverts", id="home.filter"
+        ),
+        Binding("r", "refresh", "Read the files again", show=False, id="home.refresh"),
+        Binding("q", "leave", "quit", tooltip="Leave; runs go on", id="always.quit"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shelf = Shelf()
+        self.filter_text = ""
+        self._saved = ""
+        """The key of what was just saved: the cursor goes there once it has been read."""
+
+    def compose(self) -> ComposeResult:
+        """Title, three tables, a detail line, keys."""
+        yield TitleBar()
+        yield Table("Runs", listing.RUN_COLUMNS, id="runs")
+        with Horizontal(id="saved"):
+            yield Table("Profiles", listing.PROFILE_COLUMNS, id="profiles")
+            yield Table("Pools", listing.POOL_COLUMNS, id="pools")
+        yield Detail(id="detail")
+        yield Prompt()
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        """Start reading."""
+        self.query_one("#runs", Table).focus()
+        self._show()
+        self.read_files()
+        self.set_interval(READ_EVERY, self.read_files)
+        self.set_interval(0.2, self._tick)
+
+    def on_screen_resume(self) -> None:
+        """Something may have been launched or saved meanwhile."""
+        self.read_files()
+
+    # Reading.
+
+    @work(thread=True, exclusive=True, group="read", exit_on_error=False)
+    def read_files(self) -> None:
+        """Read runs, profiles and pools, off the screen's own loop."""
+        self.post_message(self.Read(listing.read_shelf(self.deck.home, self.deck.library, self.deck.engine)))
+        # An engine that is made when it is first needed is made here, so that no key waits for its imports.
+        _ = self.deck.engine.prepare
+
+    @on(Read)
+    def _take(self, message: Read) -> None:
+        self.shelf = message.shelf
+        self._show()
+        for table in self.query(Table):
+            if self._saved and table.select(self._saved):
+                self._saved = ""
+                table.focus()
+
+    def _tick(self) -> None:
+        if self.is_current:
+            self._show()
+
+    # Showing.
+
+    def _show(self) -> None:
+        look, now = self.deck.look, self.deck.now()
+        keep = listing.keeper(self.filter_text)
+        narrow = self.size.width < 100
+        runs = self.query_one("#runs", Table)
+        rows = [listing.run_row(run, self.shelf, look, now) for run in self.shelf.runs]
+        runs.set_rows(
+            [row for row in rows if keep(row)], empty=listing.no_runs(self.shelf, look, self.filter_text)
+        )
+        profiles = self.query_one("#profiles", Table)
+        rows = listing.profile_rows(self.shelf, look)
+        profiles.set_rows(
+            [row for row in rows if keep(row)], empty=listing.no_profiles(look, self.filter_text)
+        )
+        pools = self.query_one("#pools", Table)
+        rows = listing.pool_rows(self.shelf, look)
+        pools.set_rows([row for row in rows if keep(row)], empty=listing.no_pools(look, self.filter_text))
+        note: Parts = [(f"/{self.filter_text}", look.ink.accent)] if self.filter_text else []
+        for table in (runs, profiles, pools):
+            if table.note != note:
+                table.note = note
+                table.repaint()
+        self.query_one(TitleBar).show(
+            [("rankdeck", look.ink.strong)],
+            listing.summary(self.shelf, look, str(self.deck.home.path), short=narrow),
+        )
+        self.query_one(Detail).show(self._detail())
+
+    def _detail(self) -> list[Parts]:
+        table = self._table()
+        key = table.cursor_key if table else None
+        return [] if key is None else listing.detail(key, self.shelf, self.deck.look, self.deck.now())
+
+    def _table(self) -> Table | None:
+        return self.focused if isinstance(self.focused, Table) else None
+
+    @on(Table.Moved)
+    def _moved(self) -> None:
+        self.query_one(Detail).show(self._detail())
+
+    # Keys.
+
+    @on(Table.Chosen)
+    def _chosen(self, message: Table.Chosen) -> None:
+        self._open(message.key)
+
+    def action_open(self) -> None:
+        """Open what the cursor is on."""
+        table = self._table()
+        if table is not None and table.cursor_key is not None:
+            self._open(table.cursor_key)
+
+    def _open(self, key: str) -> None:
+        kind, name = listing.parts_of(key)
+        if kind == "run":
+            self.deck.show_run(name)
+        elif kind == "profile":
+            self._open_composer(profile=name)
+        elif kind == "pool":
+            self._open_composer(pool=name)
+        else:
+            self.action_edit()
+
+    def action_new(self) -> None:
+        """New run; in the lower panes a new profile or pool."""
+        table = self._table()
+        where = table.id if table is not None else "runs"
+        if where == "pools":
+            self._form("pool", None)
+        elif where == "profiles" or not self.shelf.profiles:
+            self._form("profile", None)
+        else:
+            self._open_composer()
+
+    def action_edit(self) -> None:
+        """Change the profile or pool under the cursor."""
+        table = self._table()
+        kind, name = listing.parts_of(table.cursor_key if table and table.cursor_key else "run:")
+        if kind == "broken":
+            broken = self.shelf.broken_by_key(f"{kind}:{name}")
+            if broken is not None:
+                self.notify(f"Mend {broken.path} in an editor, then press r.", markup=False)
+        elif kind in ("profile", "pool"):
+            self._form(kind, name)
+        else:
+            self.notify("A run's record is not changed. R composes it again.", markup=False)
+
+    def action_repeat(self) -> None:
+        """Compose the run under the cursor again."""
+        run = self._run_under_cursor()
+        if run is None:
+            return
+        from rankdeck_tui.composing import Composition
+        from rankdeck_tui.screens.composer import ComposerScreen
+
+        self.app.push_screen(
+            ComposerScreen(Composition.of_record(self.deck.library, self.deck.home.find(run), run))
+        )
+
+    def action_stop(self) -> None:
+        """Stop the run under the cursor."""
+        run = self._run_under_cursor()
+        if run is not None:
+            from rankdeck_tui.screens.stop import StopScreen
+
+            self.app.push_screen(StopScreen(run))
+
+    def action_filter(self) -> None:
+        """Type a filter for all three tables."""
+        self.query_one(Prompt).ask("filter", self.filter_text, "enter keep  esc clear", back_to=self.focused)
+
+    @on(Prompt.Typed)
+    def _typed(self, message: Prompt.Typed) -> None:
+        self.filter_text = message.text
+        self._show()
+
+    @on(Prompt.Ended)
+    def _ended(self, message: Prompt.Ended) -> None:
+        if not message.kept:
+            self.filter_text = ""
+        self._show()
+
+    def action_refresh(self) -> None:
+        """Read the files now."""
+        self.read_files()
+
+    def action_leave(self) -> None:
+        """Leave. Nothing is asked: runs go on."""
+        self.app.exit()
+
+    def _run_under_cursor(self) -> str | None:
+        table = self.query_one("#runs", Table)
+        kind, name = listing.parts_of(table.cursor_key or "none:")
+        if self._table() is not table or kind != "run":
+            self.notify("Put the cursor on a run first.", markup=False)
+            return None
+        return name
+
+    def _open_composer(self, profile: str | None = None, pool: str | None = None) -> None:
+        from rankdeck_tui.composing import Composition
+        from rankdeck_tui.screens.composer import ComposerScreen
+
+        names = [entry.name for entry in self.shelf.profiles]
+        if not names:
+            self.notify("There is no profile yet: make one first (n in the Profiles pane).", markup=False)
+            return
+        chosen = profile or names[0]
+        self.app.push_screen(ComposerScreen(Composition(self.deck.library, chosen, pool)))
+
+    def _form(self, kind: str, name: str | None) -> None:
+        from rankdeck_tui.screens.forms import PoolForm, ProfileForm
+
+        screen = ProfileForm(name) if kind == "profile" else PoolForm(name)
+
+        def closed(saved: str | None) -> None:
+            self._saved = f"{kind}:{saved}" if saved else ""
+            self.read_files()
+
+        self.app.push_screen(screen, closed)

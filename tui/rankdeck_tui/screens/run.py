@@ -1,0 +1,379 @@
+"""The dashboard of one run: ranks, logs, nodes, what happened. The same for one that is long over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical
+from textual.events import Key, Resize
+from textual.message import Message
+
+from rankdeck_profiles.errors import RankdeckError
+from rankdeck_runs import layout
+from rankdeck_runs.live import LiveRun, Sample
+from rankdeck_runs.states import RunSnapshot
+from rankdeck_tui.logs.of_run import RunLogs
+from rankdeck_tui.logs.tiles import Stream, Target
+from rankdeck_tui.screens import run_titles
+from rankdeck_tui.screens.base import DeckScreen
+from rankdeck_tui.widgets.banner import Banner
+from rankdeck_tui.widgets.bars import KeyBar, TitleBar
+from rankdeck_tui.widgets.event_feed import EventFeed
+from rankdeck_tui.widgets.lines import Lines
+from rankdeck_tui.widgets.log_board import Ask, LogBoard
+from rankdeck_tui.widgets.node_lines import node_lines
+from rankdeck_tui.widgets.prompt import Prompt
+from rankdeck_tui.widgets.rank_grid import RankGrid
+from rankdeck_tui.widgets.tabs import Tabs
+
+PANELS_EVERY = 0.2
+LOGS_EVERY = 0.1
+FIRST_TILES = 4
+"""Tiles opened at first, where there is room: one a rank."""
+TILE_ROWS = 9
+"""Rows a tile should have for that."""
+
+
+class RunScreen(DeckScreen):
+    """One run."""
+
+    class Attached(Message):
+        """The run is followed, or can't be (done in a thread: reading a long record takes a moment)."""
+
+        def __init__(self, live: LiveRun | None, error: RankdeckError | None) -> None:
+            super().__init__()
+            self.live = live
+            self.error = error
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("x", "stop", "stop", tooltip="Stop the run (asks first)", id="run.stop"),
+        Binding(
+            "e",
+            "next_bad",
+            "next bad rank",
+            tooltip="Open the logs of the next failed or lost rank",
+            id="run.next_bad",
+        ),
+        Binding("f", "full", "full", show=False, tooltip="Logs over the full width, and back", id="run.full"),
+        Binding(
+            "less_than_sign,comma",
+            "rank(-1)",
+            "Previous rank in this tile",
+            show=False,
+            id="run.previous_rank",
+        ),
+        Binding(
+            "greater_than_sign,full_stop", "rank(1)", "Next rank in this tile", show=False, id="run.next_rank"
+        ),
+        Binding(
+            "L",
+            "launcher",
+            "launcher log",
+            show=False,
+            tooltip="The launcher's own output",
+            id="run.launcher",
+        ),
+        Binding("left_square_bracket", "tab(-1)", "Previous tab (narrow)", show=False, id="run.previous_tab"),
+        Binding("right_square_bracket", "tab(1)", "Next tab (narrow)", show=False, id="run.next_tab"),
+        Binding(
+            "R",
+            "repeat",
+            "Launch again",
+            show=False,
+            tooltip="Compose this run again from its record",
+            id="run.repeat",
+        ),
+        Binding("s", "split", "split", tooltip="Add a tile for the rank under the cursor", id="run.split"),
+        Binding(
+            "tab", "pane(1)", "next pane", tooltip="To ranks, logs, nodes, events in turn", id="run.next_pane"
+        ),
+        Binding("shift+tab", "pane(-1)", "Previous pane", show=False, id="run.previous_pane"),
+        Binding(
+            "escape,q", "back", "back", tooltip="Back to the list of runs; the run goes on", id="always.back"
+        ),
+    ]
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__()
+        self.run_id = run_id
+        self.live: LiveRun | None = None
+        self.logs = RunLogs()
+        self.board = LogBoard(self.logs, id="board")
+        self._version = -1
+        self._shown: RunSnapshot | None = None
+        self._feed: EventFeed | None = None
+        self._came: dict[str, tuple[Sample, float]] = {}
+        """Node -> its latest sample and when it was first seen here: ages by our own clock."""
+
+    # What is on screen.
+
+    def compose(self) -> ComposeResult:
+        """Title, banner, grid and panels beside the logs, keys."""
+        yield TitleBar()
+        yield Banner(id="cause")
+        with Container(id="main"):
+            with Vertical(id="side"):
+                yield RankGrid(id="grid")
+                yield Tabs(("Logs", "Nodes", "Events"), id="tabs")
+                yield Lines("Nodes", id="nodes")
+                yield Lines("Events", stick=True, id="events")
+            yield self.board
+        yield Prompt()
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        """Begin to follow."""
+        self.query_one(TitleBar).show([(self.run_id, self.deck.look.ink.text)])
+        self.query_one(RankGrid).focus()
+        self._follow()
+
+    @work(thread=True, exclusive=True, group="attach", exit_on_error=False)
+    def _follow(self) -> None:
+        try:
+            self.post_message(self.Attached(self.deck.engine.attach(self.run_id), None))
+        except RankdeckError as error:
+            self.post_message(self.Attached(None, error))
+
+    @on(Attached)
+    def _attached(self, message: Attached) -> None:
+        if message.live is None:
+            text = message.error.message if message.error else "it can't be read"
+            self.notify(text, title="This run can't be opened", severity="error", markup=False)
+            self.dismiss(None)
+            return
+        self.live = message.live
+        self._feed = EventFeed(self.live.path / layout.EVENTS)
+        board = self.board
+        self.logs.live = message.live
+        snapshot = self.live.snapshot()
+        self.query_one(RankGrid).show(snapshot)
+        self._open_first(snapshot, board)
+        self._tick_panels()
+        self.set_interval(PANELS_EVERY, self._tick_panels)
+        self.set_interval(LOGS_EVERY, self._tick_logs)
+
+    def _open_first(self, snapshot: RunSnapshot, board: LogBoard) -> None:
+        cause = snapshot.cause
+        if cause is not None and cause.rank is not None:
+            board.open(Target(cause.rank), stream=Stream.BOTH)
+            self.query_one(RankGrid).go_to(cause.rank)
+            return
+        narrow = self.size.width < 100
+        count = 1 if narrow else max(1, min(FIRST_TILES, len(snapshot.ranks), self.size.height // TILE_ROWS))
+        for rank in range(count):
+            board.open(Target(rank), split=True)
+        board.focused_tile = 0
+
+    def on_unmount(self) -> None:
+        """Close files and threads; the run goes on."""
+        self.board.close_all()
+        if self.live is not None:
+            self.live.watch(None)
+
+    def on_resize(self, event: Resize) -> None:
+        """Narrow screens show one of logs, nodes and events."""
+        self._show_tab()
+
+    # Ticks.
+
+    def _tick_logs(self) -> None:
+        if self.is_current:
+            self.board.tick()
+
+    def _tick_panels(self) -> None:
+        live = self.live
+        if live is None or not self.is_current:
+            return
+        version, snapshot, now = live.version, live.snapshot(), self.deck.now()
+        look = self.deck.look
+        links, samples = live.links, live.samples
+        ages = self._ages(samples)
+        left, right = run_titles.title(snapshot, links, ages, look, now)
+        self.query_one(TitleBar).show(left, right)
+        nodes = self.query_one("#nodes", Lines)
+        lines = node_lines(snapshot, links, samples, ages, look, now, max(20, nodes.size.width - 3))
+        nodes.set_lines(lines, title=f"Nodes {len(snapshot.nodes)}")
+        if self.size.width >= 100:
+            nodes.styles.height = max(5, min(len(lines) + 2, self.size.height * 4 // 10))
+        if version == self._version:
+            return
+        self._version = version
+        grid = self.query_one(RankGrid)
+        if snapshot is not self._shown:
+            self._shown = snapshot
+            grid.show(snapshot)
+            self._fit_grid(snapshot)
+            self.refresh_bindings()
+            self.board.titles_changed()
+            self.query_one(Banner).show(snapshot, rows=2 if self.size.height < 32 else 5)
+        if self._feed is not None and self._feed.read():
+            self.query_one("#events", Lines).set_lines(self._feed.lines(look))
+
+    def _fit_grid(self, snapshot: RunSnapshot) -> None:
+        """The grid takes the rows it needs, up to four tenths of the screen; the panels share the rest."""
+        wanted = len(snapshot.nodes) + 3
+        most = self.size.height * 4 // 10 if self.size.width >= 100 else 8
+        self.query_one(RankGrid).styles.height = max(5, min(wanted, most))
+
+    def _ages(self, samples: Mapping[str, Sample]) -> dict[str, float]:
+        clock = self.deck.now()
+        for node, sample in samples.items():
+            if node not in self._came or self._came[node][0] is not sample:
+                self._came[node] = (sample, clock)
+        return {node: clock - came for node, (_, came) in self._came.items()}
+
+    # Logs.
+
+    @on(RankGrid.Opened)
+    def _open_rank(self, message: RankGrid.Opened) -> None:
+        board = self.board
+        board.open(Target(message.rank))
+        self._go_to_tab(0)
+        if not message.stay:
+            board.focus()
+
+    def action_split(self) -> None:
+        """A tile for the rank under the cursor; if it has one, for the next rank that has none."""
+        board, grid = self.board, self.query_one(RankGrid)
+        world = len(grid.snapshot.ranks) if grid.snapshot else 0
+        shown = {target.rank for target in board.targets()}
+        ranks = [(grid.cursor + step) % world for step in range(world)] if world else []
+        free = next((rank for rank in ranks if rank not in shown), grid.cursor)
+        board.open(Target(free), split=True)
+
+    @on(LogBoard.TargetsChanged)
+    def _watch(self) -> None:
+        if self.live is not None:
+            shown = self.board.targets()
+            self.live.watch([target.rank for target in shown if target.rank is not None])
+
+    @on(LogBoard.Left)
+    def _leave_board(self, message: LogBoard.Left) -> None:
+        self.action_pane(message.step)
+
+    @on(LogBoard.TextWanted)
+    def _ask_text(self, message: LogBoard.TextWanted) -> None:
+        hint = (
+            "!text inverts  enter keep  esc clear"
+            if message.ask is Ask.FILTER
+            else "enter searches back  esc clear"
+        )
+        self.query_one(Prompt).ask(str(message.ask), message.text, hint, back_to=self.board)
+
+    @on(Prompt.Typed)
+    def _typed(self, message: Prompt.Typed) -> None:
+        self.board.set_text(Ask(message.purpose), message.text)
+
+    @on(Prompt.Ended)
+    def _ended(self, message: Prompt.Ended) -> None:
+        board = self.board
+        board.set_text(Ask(message.purpose), message.text)
+        if message.kept and message.purpose == Ask.SEARCH and message.text:
+            board.action_search(True)
+
+    # Keys.
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A run that has ended can't be stopped; tabs are for narrow screens."""
+        if action == "stop":
+            return self.live is None or not self.live.snapshot().state.is_terminal
+        return self.size.width < 100 if action == "tab" else True
+
+    def action_pane(self, step: int) -> None:
+        """To the next pane: ranks, logs, nodes, events."""
+        panes = [self.query_one(name) for name in ("#grid", "#board", "#nodes", "#events")]
+        shown = [pane for pane in panes if pane.display]
+        at = shown.index(self.focused) if self.focused in shown else -1
+        shown[(at + step) % len(shown)].focus()
+
+    def on_key(self, event: Key) -> None:
+        """Digits type a rank's number, from the grid and from the logs alike."""
+        if event.character is not None and event.character in "0123456789" and len(event.character) == 1:
+            event.stop()
+            self.query_one(RankGrid).type_digit(event.character)
+
+    def action_next_bad(self) -> None:
+        """Open both logs of the next rank that is not well."""
+        grid, board = self.query_one(RankGrid), self.board
+        rank = grid.next_bad()
+        if rank is None:
+            self.notify("No rank is failed, lost or unknown.", markup=False)
+            return
+        grid.go_to(rank)
+        board.open(Target(rank), stream=Stream.BOTH)
+        self._go_to_tab(0)
+
+    def action_full(self) -> None:
+        """Logs over the full width, and back."""
+        self.toggle_class("-full")
+        if self.has_class("-full"):
+            self.board.focus()
+
+    def action_rank(self, step: int) -> None:
+        """Another rank in the focused tile."""
+        board, grid = self.board, self.query_one(RankGrid)
+        if board.tile is None or grid.snapshot is None or not grid.snapshot.ranks:
+            return
+        now = board.tile.target.rank
+        rank = grid.cursor if now is None else (now + step) % len(grid.snapshot.ranks)
+        grid.go_to(rank)
+        board.open(Target(rank))
+
+    def action_launcher(self) -> None:
+        """The launcher of the node that holds the rank under the cursor."""
+        grid, board = self.query_one(RankGrid), self.board
+        snapshot = grid.snapshot
+        if snapshot is None or not snapshot.ranks:
+            return
+        node = snapshot.ranks[grid.cursor].node
+        launchers = [entry for entry in snapshot.launchers if entry.node == node] or list(snapshot.launchers)
+        if not launchers:
+            self.notify("This run has no launcher: each supervisor starts its ranks itself.", markup=False)
+            return
+        board.open(Target(node=launchers[0].node, process=launchers[0].process), stream=Stream.BOTH)
+        self._go_to_tab(0)
+        board.focus()
+
+    def action_stop(self) -> None:
+        """Ask, then stop."""
+        from rankdeck_tui.screens.stop import StopScreen
+
+        self.app.push_screen(StopScreen(self.run_id))
+
+    def action_repeat(self) -> None:
+        """Compose this run again."""
+        from rankdeck_tui.composing import Composition
+        from rankdeck_tui.screens.composer import ComposerScreen
+
+        record = self.deck.home.find(self.run_id)
+        self.app.push_screen(ComposerScreen(Composition.of_record(self.deck.library, record, self.run_id)))
+
+    def action_back(self) -> None:
+        """To the list of runs."""
+        if self.has_class("-full"):
+            self.remove_class("-full")
+        else:
+            self.dismiss(None)
+
+    # Tabs of narrow screens.
+
+    def action_tab(self, step: int) -> None:
+        """Show another of logs, nodes and events (wide screens show all)."""
+        tabs = self.query_one(Tabs)
+        self._go_to_tab((tabs.index + step) % len(tabs.names))
+
+    def _go_to_tab(self, index: int) -> None:
+        self.query_one(Tabs).show(index)
+        self._show_tab()
+        if self.size.width < 100:
+            self.query_one(("#board", "#nodes", "#events")[index]).focus()
+
+    def _show_tab(self) -> None:
+        index = self.query_one(Tabs).index
+        self.set_class(index == 1, "-tab-nodes")
+        self.set_class(index == 2, "-tab-events")
+        self._version = -1

@@ -1,0 +1,1 @@
+"""Widgets that paint their own cells from plain values."""

@@ -1,0 +1,81 @@
+"""How a run ended, in a box at the top of its dashboard: why it failed, or that it is done."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from textual.strip import Strip
+
+from rankdeck_runs.states import RunSnapshot, RunState
+from rankdeck_tui.look import Look, draw, marks, words
+from rankdeck_tui.look.draw import Part, Parts
+from rankdeck_tui.widgets.painted import Painted
+
+MOST_EVIDENCE = 4
+
+
+def banner_lines(snapshot: RunSnapshot, look: Look, *, rows: int) -> tuple[Parts, list[Parts]]:
+    """Title and lines of the box; no lines and no title where nothing has ended or failed.
+
+    Args:
+        snapshot: the run.
+        look: inks and glyphs.
+        rows: at most this many lines.
+    """
+    ink = look.ink
+    cause = snapshot.cause
+    timing = snapshot.timing
+    took = None if timing.started is None or timing.ended is None else timing.ended - timing.started
+    if cause is not None:
+        where = f"rank {cause.rank} on {cause.node}" if cause.rank is not None else cause.node
+        verb = "failed" if snapshot.state is RunState.FAILED else "failed first"
+        title: Parts = [(f" {look.glyphs.failed} {where} {verb} ", ink.danger_title)]
+        lines: list[Parts] = [[(cause.message, ink.bad)]]
+        lines += [[(text, ink.text)] for text in cause.evidence if text.strip() != cause.message.strip()]
+        return title, lines[: max(1, min(rows, MOST_EVIDENCE + 1))]
+    if not snapshot.state.is_terminal:
+        return [], []
+    title = [(" ", ink.text), *marks.mark(snapshot.state, look, letters=False), (" ", ink.text)]
+    said: list[Part] = [(f"{words.plural(snapshot.world_size, 'rank')} ended", ink.text)]
+    if took is not None:
+        said.append((f" after {words.duration(took)}", ink.text))
+    rest = (
+        "everything is in the record"
+        if snapshot.complete
+        else "fetching the rest of the logs" + look.glyphs.ellipsis
+    )
+    said.append((f"; {rest}.", ink.dim if snapshot.complete else ink.warn))
+    if snapshot.swept:
+        said.append((f" {words.plural(len(snapshot.swept), 'left-over process')} ended.", ink.warn))
+    return title, [said]
+
+
+class Banner(Painted):
+    """The box. Its height follows what it says; nothing to say, nothing there."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._title: Parts = ()
+        self._lines: tuple[Parts, ...] = ()
+        self._border = Style()
+
+    def show(self, snapshot: RunSnapshot, *, rows: int) -> None:
+        """Say how it ended, if it has."""
+        title, lines = banner_lines(snapshot, self.look, rows=rows)
+        new = (tuple(title), tuple(tuple(parts) for parts in lines))
+        border = self.look.ink.bad if snapshot.cause else marks.style(snapshot.state, self.look)
+        if (*new, border) == (self._title, self._lines, self._border):
+            return
+        self._title, self._lines, self._border = (*new, border)
+        self.set_class(bool(lines), "-shown")
+        self.styles.height = len(lines) + 2
+        self.repaint()
+
+    def paint(self, width: int, height: int) -> list[Strip]:
+        """The box."""
+        look = self.look
+        ink = look.ink
+        body = [
+            draw.line([(" ", ink.text), *parts], width - 2, ink.text, ellipsis=look.glyphs.ellipsis)
+            for parts in self._lines
+        ]
+        return draw.frame(self._title, body, width, height, look.glyphs, self._border, ink.text)

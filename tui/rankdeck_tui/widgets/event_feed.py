@@ -1,0 +1,159 @@
+"""What happened, in words: the record's events, read as they come, newest last."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rankdeck_runs import events
+from rankdeck_runs.values import integer, number, objects, text
+from rankdeck_tui.look import Look, words
+from rankdeck_tui.look.draw import Part, Parts
+
+FIRST_READ: Final = 256 << 10
+"""Bytes from the file's end that are read at first: some thousand events, more than anyone scrolls."""
+MOST_LINES: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One event in words."""
+
+    t: float | None
+    node: str
+    text: str
+    ink: str = "text"
+    """Name of the style."""
+
+
+class EventFeed:
+    """The last happenings of a run."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = -1
+        self._rest = b""
+        self.happenings: deque[Happening] = deque(maxlen=MOST_LINES)
+
+    def read(self) -> bool:
+        """Take in what was added; True if there was something to tell."""
+        try:
+            with open(self._path, "rb") as file:
+                if self._offset < 0:
+                    size = file.seek(0, 2)
+                    self._offset = max(0, size - FIRST_READ)
+                    if self._offset:
+                        file.seek(self._offset)
+                        self._offset += len(file.readline())
+                file.seek(self._offset)
+                data = file.read()
+        except OSError:
+            return False
+        self._offset += len(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        found = [told for line in lines if (event := events.parse(line)) and (told := in_words(event))]
+        self.happenings.extend(found)
+        return bool(found)
+
+    def lines(self, look: Look) -> list[Parts]:
+        """The happenings as lines."""
+        ink = look.ink
+        styles = ink.names()
+        result: list[Parts] = []
+        for happening in self.happenings:
+            parts: list[Part] = [(words.clock(happening.t) + " ", ink.dim)]
+            if happening.node:
+                parts.append((happening.node + " ", ink.accent))
+            parts.append((happening.text, styles[happening.ink]))
+            result.append(parts)
+        return result
+
+
+def in_words(event: Mapping[str, Any]) -> Happening | None:
+    """One event in words; None for one that tells people nothing."""
+    name = event["ev"]
+    told = _TOLD.get(name)
+    if told is None:
+        return None
+    said = told(event)
+    if said is None:
+        return None
+    what, ink = said
+    return Happening(number(event, "t"), text(event, "node"), what, ink)
+
+
+Said = tuple[str, str] | None
+
+
+def _rank_ended(event: Mapping[str, Any]) -> Said:
+    rank, code, signal = integer(event, "rank"), integer(event, "exit_code"), text(event, "signal")
+    if event.get("asked") is True:
+        return f"rank {rank} ended, as asked" + (f" (SIG{signal})" if signal else ""), "stopped"
+    if signal:
+        return f"rank {rank} was ended by SIG{signal}", "bad"
+    return (f"rank {rank} ended with status {code}", "bad") if code else (f"rank {rank} succeeded", "good")
+
+
+def _launcher_ended(event: Mapping[str, Any]) -> Said:
+    code, signal = integer(event, "exit_code"), text(event, "signal")
+    if not code and not signal:
+        return None
+    how = f"by SIG{signal}" if signal else f"with status {code}"
+    return f"launcher ended {how} {text(event, 'message')}".rstrip(), "warn"
+
+
+def _stopping(event: Mapping[str, Any]) -> Said:
+    why = f"rank {integer(event, 'rank')} failed" if text(event, "why") == "rank_failed" else "asked"
+    grace = number(event, "grace")
+    return f"stopping: {why}; SIG{text(event, 'signal')}, {words.duration(grace)} grace", "warn"
+
+
+def _swept(event: Mapping[str, Any]) -> Said:
+    count = len(objects(event, "processes"))
+    return (f"ended {count} left-over process{'es' if count != 1 else ''}", "warn") if count else None
+
+
+def _stop_ended(event: Mapping[str, Any]) -> Said:
+    return ("all gone", "good") if event.get("gone") is True else ("the stop left something behind", "bad")
+
+
+def _node_ended(event: Mapping[str, Any]) -> Said:
+    state = text(event, "state")
+    return f"node {state}", {"succeeded": "good", "failed": "bad"}.get(state, "stopped")
+
+
+def _start_refused(event: Mapping[str, Any]) -> Said:
+    return f"start refused: {text(event, 'message')}", "bad"
+
+
+_TOLD: Final = {
+    "run_created": lambda e: ("run recorded", "dim"),
+    "start_asked": lambda e: ("start asked", "dim"),
+    "start_accepted": lambda e: ("started its supervisor", "dim"),
+    "start_refused": _start_refused,
+    "node_missing": lambda e: (f"knows nothing of the run: {text(e, 'why')}", "warn"),
+    "link_lost": lambda e: (f"link lost: {text(e, 'message')}", "lost"),
+    "link_up": lambda e: ("connected", "dim"),
+    "stop_asked": lambda e: (f"stop asked (SIG{text(e, 'signal')})", "warn"),
+    "stop_ended": _stop_ended,
+    "cause_found": lambda e: (f"cause: {text(e, 'message')}", "bad"),
+    "note": lambda e: (text(e, "message"), "warn"),
+    "complete": lambda e: ("everything is in the record", "good"),
+    "supervisor_resumed": lambda e: ("supervisor resumed", "warn"),
+    "setup_failed": lambda e: (f"setup failed ({integer(e, 'status')}): {text(e, 'line')}", "bad"),
+    "launcher_started": lambda e: (f"launcher started, pid {integer(e, 'pid')}", "dim"),
+    "launcher_ended": _launcher_ended,
+    "rank_started": lambda e: (f"rank {integer(e, 'rank')} started, pid {integer(e, 'pid')}", "text"),
+    "rank_ended": _rank_ended,
+    "rank_unknown": lambda e: (f"rank {integer(e, 'rank')} is gone: {text(e, 'why')}", "warn"),
+    "start_failed": lambda e: (f"could not start: {text(e, 'message')}", "bad"),
+    "stopping": _stopping,
+    "killing": lambda e: ("the grace is over: SIGKILL", "bad"),
+    "swept": _swept,
+    "record_degraded": lambda e: (f"can't write {text(e, 'what')}", "bad"),
+    "node_ended": _node_ended,
+}
+"""Event -> words and the name of a style. Names that are not here tell people nothing."""
