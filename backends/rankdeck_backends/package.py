@@ -42,11 +42,11 @@ _MAIN = f"import sys\nfrom {_PACKAGE}.__main__ import main\nsys.exit(main(sys.ar
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time a zip can hold
 
 # One statement list without a quote, dollar, backtick, backslash or exclamation mark: it stands in double
-# quotes for sh, which stand in single quotes for the login shell. It reads byte by byte because whatever is
-# read too much here would be lost to what follows.
+# quotes for sh, which stand in single quotes for the login shell. FileIO does not read
+# ahead: whatever is read too much here would be lost to what follows.
 _FIRST_LINE = (
     "import io,sys;sys.version_info<(3,6)and sys.exit(97);f=io.FileIO(0,closefd=False);"
-    "g=lambda n:bytes([f.read(1)[0]for i in range(n)]);exec(g(int(g(8))))"
+    "g=lambda n:(lambda d:d+g(n-len(d))if d else d)(f.read(n));exec(g(int(g(8))))"
 )
 
 

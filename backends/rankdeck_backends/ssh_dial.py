@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import subprocess
 from collections.abc import Callable
@@ -123,7 +124,9 @@ def _connect_problem(settings: HostSettings, address: str, error: OSError, limit
         return f"{where} port {settings.port} did not answer within {limit:g} s"
     if isinstance(error, ConnectionRefusedError):
         return f"{where} refused the connection to port {settings.port}"
-    return f"no connection to {where} port {settings.port}: {error.strerror or error}"
+    # asyncio's strerror says "Connect call failed", not why.
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return f"no connection to {where} port {settings.port}: {reason}"
 
 
 async def _start_proxy(node: str, command: str) -> Dialed:

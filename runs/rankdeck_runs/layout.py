@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 RUN_TOML = "run.toml"
 POOL_TOML = "pool.toml"
@@ -30,6 +31,7 @@ def launcher_log(node_rank: int, process: int, stream: str) -> str:
     return f"node-{node_rank:05d}.launcher-{process}.{stream}"
 
 
+@lru_cache(maxsize=65536)  # asked for every piece of a log that arrives
 def from_protocol(name: str, node_rank: int) -> str | None:
     """The record's file name for a log as the agent names it (`3.out`, `launcher-0.err`).
 

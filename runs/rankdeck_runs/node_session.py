@@ -20,6 +20,9 @@ SAMPLE_SECONDS = 2.0
 SHARED_PATIENCE = 10.0
 """Seconds for bytes on a shared file system to be seen here: NFS attribute caches hold for 3 to 60 s
 (nfs(5): acregmin, acregmax), but opening a file asks the server again."""
+REVIVAL_SECONDS = 10.0
+"""How long a node may take to say that its run is supervised. It starts a supervisor where the old one was
+killed, or went with a restart of the node; only that one knows which ranks are gone."""
 _LOOK_SECONDS = 0.05
 
 
@@ -38,6 +41,7 @@ class NodeSession:
         self._writer = writer
         self._directory = run_folder(target, writer.record.id, connection)
         self._follow_id: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._supervised = False
 
     async def follow(self, names: tuple[str, ...], *, samples: float = SAMPLE_SECONDS) -> bool:
         """Take in all that happens, until the node has ended and every byte of these logs is here.
@@ -96,6 +100,8 @@ class NodeSession:
         following = asyncio.create_task(self.follow(names, samples=0))
         try:
             await self._events_came(following)
+            if await self._revived(following):
+                await self._events_came(following)
             while not following.done() and (self._node_ended() or not self._here(sizes)):
                 await asyncio.wait([following], timeout=_LOOK_SECONDS)
             return following.done() and following.result()
@@ -121,6 +127,17 @@ class NodeSession:
         await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
         for _ in range(2):
             await self._connection.request("ping")
+
+    async def _revived(self, following: asyncio.Task[bool]) -> bool:
+        """Wait until the run has a supervisor or has ended; whether that took waiting."""
+        waited = False
+        deadline = time.monotonic() + REVIVAL_SECONDS
+        while not (self._supervised or self._node_ended() or following.done()):
+            if time.monotonic() > deadline:
+                break
+            waited = True
+            await asyncio.wait([following], timeout=_LOOK_SECONDS)
+        return waited
 
     async def _sizes_now(self, names: tuple[str, ...]) -> dict[str, int]:
         async def size(name: str) -> int:
@@ -162,6 +179,8 @@ class NodeSession:
                     self._writer.node_event(self._target.name, event)
             case "sizes":
                 self._take_sizes(header.get("sizes"))
+            case "supervisor":
+                self._supervised = header.get("alive") is True
             case "sample":
                 sample = header.get("sample")
                 if isinstance(sample, dict):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -185,6 +185,18 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(path)], check=True)
 
 
+def fill(path: Path) -> None:
+    """Take all the space there is. tmpfs counts per CPU and refuses too early now and then: so, many times."""
+    refused = 0
+    with path.open("wb", buffering=0) as file:
+        while refused < 100:
+            try:
+                file.write(bytes(4096))
+            except OSError:
+                refused += 1
+                time.sleep(0.002)
+
+
 def test_a_full_disk_stops_no_rank_and_hides_no_exit(
     connect: Callable[..., Client], small_disk: Path
 ) -> None:
@@ -194,9 +206,7 @@ def test_a_full_disk_stops_no_rank_and_hides_no_exit(
     plan["stop"]["on_rank_failure"] = "keep"
     run = Run(client, plan)
     run.pids()
-    with (small_disk / "filler").open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while file.write(bytes(4096)):
-            pass
+    fill(small_disk / "filler")
     (small_disk.parent / "go").touch()
     assert run.end() == "failed"
     assert {e["rank"]: e["exit_code"] for e in run.events("rank_ended")} == {0: 40, 1: 41}

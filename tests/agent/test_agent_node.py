@@ -166,8 +166,9 @@ def test_the_agent_works_under(python: str, connect: Callable[..., Client]) -> N
     )
     assert fine.end() == "succeeded"
     assert fine.log("0.out") == b"hi 0\n"
-    stray = rank_plan("setsid sleep 600 & exit 9", "sleep 600", run="failing")
-    failing = Run(client, stray)
+    up = "$RANKDECK_RANK_DIR/up"
+    stray = f"setsid sh -c 'touch {up}; sleep 600' & while [ ! -e {up} ]; do sleep 0.05; done; exit 9"
+    failing = Run(client, rank_plan(stray, "sleep 600", run="failing"))
     assert failing.end() == "failed"
     assert failing.event("stopping")["rank"] == 0
     assert failing.event("swept")

@@ -133,6 +133,22 @@ def test_another_run_and_foreign_processes_live_on(session: Client) -> None:
         foreign.wait()
 
 
+def test_a_run_of_the_same_name_from_elsewhere_lives_on(
+    connect: Callable[..., Client], tmp_path: Path
+) -> None:
+    client = connect(python=sys.executable)
+    one = Run(client, rank_plan("sleep 600"))
+    elsewhere = connect(folder=tmp_path / "elsewhere", python=sys.executable)
+    two = Run(elsewhere, rank_plan("sleep 600"))
+    pid = two.pids()[0]
+    one.pids()
+    assert one.stop()["gone"]
+    assert is_alive(pid)
+    (tmp_path / "alias").symlink_to(tmp_path / "elsewhere")
+    assert elsewhere.ask("stop", dir=two.dir.replace("elsewhere", "alias"))["gone"]
+    assert not is_alive(pid)
+
+
 def test_stop_of_a_run_that_has_ended(session: Client) -> None:
     run = Run(session, rank_plan("true"))
     assert run.end() == "succeeded"

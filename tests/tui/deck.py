@@ -1,4 +1,4 @@
-"""An app to test with: real records, library and screens. Only the engine's network is left out: no node is there."""
+"""An app to test with: real records, library and screens. Only the engine's network is left out."""
 
 from __future__ import annotations
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tui.deck import rows
-
 from rankdeck_tui.app import RankdeckApp
+from tui.deck import rows
 
 FOLDER = Path(__file__).parent / "golden"
 

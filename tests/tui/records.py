@@ -23,7 +23,10 @@ def write_run(
     profile: str = "resnet",
     framework: str = "pytorch",
 ) -> Record:
-    """A run that was recorded and whose start was asked for on every node; nothing has begun."""
+    """A run that was recorded and whose start was asked for on every node; nothing has begun.
+
+    `torchrun` has one launcher a node, any other framework one process a rank.
+    """
     folder = home / "runs" / run_id
     (folder / layout.LOGS).mkdir(parents=True)
     plan_nodes = []
@@ -34,6 +37,12 @@ def write_run(
              "cwd": "/work", "env": {"RANK": str(rank)}, "fill": False}
             for local, rank in enumerate(ranks)
         ]  # fmt: skip
+        if framework == "torchrun":
+            local_ranks = list(range(per_node))
+            launcher = {"ranks": ranks, "local_ranks": local_ranks,
+                        "argv": ["torchrun", "train.py"], "launcher_args": 1,
+                        "cwd": "/work", "env": {}, "fill": False}  # fmt: skip
+            processes = [launcher]
         plan_nodes.append(
             {"node": name, "node_rank": index, "address": f"10.0.0.{index + 1}", "ranks": ranks,
              "processes": processes, "env_removed": [], "needs": []}
@@ -103,8 +112,8 @@ def ended(
         for rank in node["ranks"]:
             code = codes.get(rank, 0)
             found.append(
-                {"ev": "rank_ended", "seq": seq, "node": name, "t": BEGIN + seconds, "rank": rank, "exit_code": code,
-                 "signal": None, "out_bytes": 0, "err_bytes": 0, "asked": False}
+                {"ev": "rank_ended", "seq": seq, "node": name, "t": BEGIN + seconds, "rank": rank,
+                 "exit_code": code, "signal": None, "out_bytes": 0, "err_bytes": 0, "asked": False}
             )  # fmt: skip
             seq += 1
         state = "failed" if any(codes.get(rank) for rank in node["ranks"]) else "succeeded"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from textual.widgets import Input
-from tui.deck import DeskEngine, deck, sees, text, until
-from tui.records import BEGIN, ended, happen, log, started, write_run
 
 from rankdeck_profiles.library import Library
 from rankdeck_runs.errors import PrepareError
@@ -19,6 +17,9 @@ from rankdeck_tui.screens.composer import ComposerScreen
 from rankdeck_tui.screens.run import RunScreen
 from rankdeck_tui.widgets.log_board import LogBoard
 from rankdeck_tui.widgets.rank_grid import RankGrid
+from tui import goldens
+from tui.deck import DeskEngine, deck, sees, text, until
+from tui.records import BEGIN, ended, happen, log, started, write_run
 
 NOW = BEGIN + 125
 SIZE = (120, 40)
@@ -29,8 +30,8 @@ def engine_of(app: RankdeckApp) -> DeskEngine:
     return app.engine
 
 
-def running(place: Path, run_id: str = "20261118-102640-resnet-aaaa", lines: int = 60) -> Record:
-    record = write_run(place / "home", run_id)
+def running(place: Path, lines: int = 60, framework: str = "pytorch") -> Record:
+    record = write_run(place / "home", "20261118-102640-resnet-aaaa", framework=framework)
     happen(record, started(record))
     for rank in range(4):
         log(record, rank, b"".join(b"rank %d step %d\n" % (rank, step) for step in range(lines)))
@@ -247,7 +248,9 @@ async def test_scroll_back_pauses_and_g_follows(place: Path) -> None:
     app = deck(place, record.id, now=NOW)
     async with app.run_test(size=SIZE) as pilot:
         await sees(pilot, "rank 0 step 59")
-        await pilot.press("enter", "k", "k")
+        await pilot.press("enter")
+        await until(pilot, lambda: app.focused is board_of(app))
+        await pilot.press("k", "k")
         await sees(pilot, "PAUSED +0")
         log(record, 0, b"rank 0 step 60\nrank 0 step 61\n")
         await sees(pilot, "PAUSED +2")
@@ -261,7 +264,11 @@ async def test_filter_search_wrap_and_streams_in_a_tile(place: Path) -> None:
     app = deck(place, record.id, now=NOW)
     async with app.run_test(size=(80, 24)) as pilot:
         await sees(pilot, "rank 0 step 59")
-        await pilot.press("enter", "slash", *"step 1", "enter")
+        await pilot.press("enter")
+        await until(pilot, lambda: app.focused is board_of(app))
+        await pilot.press("slash", *"step 1")
+        await sees(pilot, " filter  step 1 ", "!text inverts", "rank 0 step 19")
+        await pilot.press("enter")
         await sees(pilot, "/step 1 11", "rank 0 step 19")
         assert "step 59" not in text(app)
         await pilot.press("slash", "escape")
@@ -289,6 +296,35 @@ async def test_the_next_bad_rank_opens_with_both_streams(place: Path) -> None:
         await sees(pilot, "rank 1 on n1 failed", "F failed 1", "record complete")
         await pilot.press("e")
         await sees(pilot, "exit 3 · both", "a warning")
+
+
+async def test_the_launcher_has_a_log_too(place: Path) -> None:
+    record = running(place, framework="torchrun")
+    happen(record, [{"ev": "launcher_started", "seq": 4, "node": "n2", "t": BEGIN, "process": 0, "pid": 77}])
+    app = deck(place, record.id, now=NOW)
+    launchers = engine_of(app).attach(record.id).snapshot().launchers
+    name = next(launcher.err_log for launcher in launchers if launcher.node == "n2")
+    record.log_path(name).write_bytes(b"torchrun says hello\n")
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "rank 0 step 59")
+        await pilot.press("3", "L")
+        await sees(pilot, "launcher 0", "torchrun says hello")
+
+
+async def test_a_thousand_ranks_fit_the_whole_screen(place: Path) -> None:
+    nodes = tuple(f"gpu{number:03}" for number in range(128))
+    record = write_run(place / "home", "20261118-102640-big-aaaa", nodes=nodes, per_node=8)
+    happen(record, [*started(record), *ended(record, {777: 1}, first_seq=10)])
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await sees(pilot, "1,024 ranks", "F failed 1", "S succeeded 1023")
+        await pilot.press("f")
+        await sees(pilot, "gpu000", "gpu127")
+        grid = app.screen.query_one(RankGrid)
+        await pilot.press("e", *"512")
+        await until(pilot, lambda: grid.cursor == 512)
+        await sees(pilot, "rank 512")
+        goldens.check(app, "grid-1024-120x40", place)
 
 
 async def test_stopping_asks_then_shows_what_is_left(place: Path) -> None:

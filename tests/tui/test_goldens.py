@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tui import goldens
-from tui.deck import DeskEngine, deck, sees, text, until
-from tui.records import BEGIN, ended, happen, log, started, write_run
 
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_runs.live import LinkState
 from rankdeck_runs.record import Record
+from tui import goldens
+from tui.deck import DeskEngine, deck, sees, text, until
+from tui.records import BEGIN, ended, happen, log, started, write_run
 
 SIZES = pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
 NOW = BEGIN + 125
@@ -34,8 +34,9 @@ def failed(place: Path) -> Record:
     record = write_run(place / "home", "20261117-091500-resnet-bbbb")
     happen(record, [*started(record), *ended(record, {2: 1})])
     message = "RuntimeError: NCCL error: unhandled system error"
-    happen(record, [{"ev": "cause_found", "t": BEGIN + 62, "rank": 2, "node": "n2", "kind": "exit", "message": message,
-                     "evidence": ["Traceback (most recent call last):", '  File "train.py", line 12', message]}])  # fmt: skip
+    evidence = ["Traceback (most recent call last):", '  File "train.py", line 12', message]
+    cause = {"rank": 2, "node": "n2", "kind": "exit", "message": message, "evidence": evidence}
+    happen(record, [{"ev": "cause_found", "t": BEGIN + 62, **cause}])
     log(record, 2, b"step 1 loss 2.3\n")
     log(
         record,
@@ -83,8 +84,8 @@ async def test_dashboard_of_a_running_run(place: Path, size: tuple[int, int]) ->
     engine = app.engine
     assert isinstance(engine, DeskEngine)
     live = engine.attach(record.id)
-    gpu = {"index": 0, "uuid": "GPU-0", "name": "H100", "util": 97, "mem_used_mib": 72704, "mem_total_mib": 81920,
-           "temp_c": 64, "power_w": 612.4, "pids": []}  # fmt: skip
+    gpu = {"index": 0, "uuid": "GPU-0", "name": "H100", "util": 97, "mem_used_mib": 72704,
+           "mem_total_mib": 81920, "temp_c": 64, "power_w": 612.4, "pids": []}  # fmt: skip
     live.add_sample("n1", {"t": NOW, "cpu": 41.5, "load": 3.2, "mem_used_mib": 64000, "mem_total_mib": 256000,
                            "gpus": [gpu], "gpu_note": None})  # fmt: skip
     live.set_link("n2", LinkState.LOST, "connection reset by peer")

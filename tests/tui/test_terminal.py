@@ -68,10 +68,10 @@ def test_hostile_logs_and_names_never_drive_the_terminal(place: Path) -> None:
         terminal.sees("[red]markup[/red] [@click=app.quit]x[/]")
         terminal.sees("a note")
         for keys, wanted in (
-            (b"\r", "red plain"),
+            (b"\r", "G follow"),
             (b"o", "Nothing written yet"),
             (b"x", "Cancel"),
-            (b"\x1b", "Ranks"),
+            (b"\x1b", "o out/err"),
         ):
             terminal.send(keys)
             terminal.sees(wanted)

@@ -86,6 +86,8 @@ class RankdeckApp(App[None]):
         self.library = library
         self.now = now
         self.open_run = open_run
+        self.last_run: str | None = None
+        """The run that was opened last: the list's cursor goes there when its dashboard is left."""
         self.failure: BaseException | None = None
         """What ended the app, if something did."""
         self.animation_level = "none"
@@ -110,6 +112,7 @@ class RankdeckApp(App[None]):
         """
         from rankdeck_tui.screens.run import RunScreen
 
+        self.last_run = run_id
         if instead:
             self.switch_screen(RunScreen(run_id))
         else:

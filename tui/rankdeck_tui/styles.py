@@ -24,7 +24,7 @@ Button.-textual-compact:focus { background: $primary; color: $background; text-s
 .dialog.-tall { height: 90%; }
 .dialog.-bare { border: none; padding: 0; }
 
-#prompt { height: 1; dock: bottom; display: none; background: $panel; }
+#prompt { height: 1; display: none; background: $panel; }
 #prompt.-shown { display: block; }
 #prompt Static { width: auto; padding: 0 1; background: $panel; color: $primary; text-style: bold; }
 #prompt Input { width: 1fr; }
@@ -48,6 +48,11 @@ RunScreen #events { height: 1fr; min-height: 4; }
 RunScreen #board { width: 1fr; height: 1fr; }
 RunScreen #tabs { display: none; height: 1; }
 RunScreen.-full #side { display: none; }
+RunScreen.-grid #side { width: 1fr; max-width: 100%; height: 1fr; }
+RunScreen.-grid #board { display: none; }
+RunScreen.-grid #nodes { display: none; }
+RunScreen.-grid #events { display: none; }
+RunScreen.-grid #tabs { display: none; }
 RunScreen.-narrow #main { layout: vertical; }
 RunScreen.-narrow #tabs { display: block; }
 RunScreen.-narrow #side { width: 1fr; max-width: 100%; height: auto; }
@@ -66,7 +71,6 @@ ComposerScreen #form { width: 46; height: 1fr; border: round $panel-lighten-2; p
 ComposerScreen #form { overflow-y: auto; }
 ComposerScreen #form:focus-within { border: round $primary; }
 ComposerScreen #preview { width: 1fr; height: 1fr; }
-ComposerScreen #progress { height: 1; }
 ComposerScreen.-narrow #main { layout: vertical; }
 ComposerScreen.-narrow #form { width: 1fr; height: 10; }
 

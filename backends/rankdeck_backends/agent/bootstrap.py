@@ -79,7 +79,9 @@ def settle(data):
 def begin(read):
     """Everything from the zip's arrival to the session's end."""
     folder, path = settle(read(struct.unpack(">I", read(4))[0]))
-    sys.path.insert(0, path)
+    # What an earlier session has compiled (compiled.py).
+    compiled = os.path.join(folder, "compiled-{}-{}".format(sys.implementation.cache_tag, ZIP_NAME))  # noqa: F821
+    sys.path.insert(0, compiled if os.path.exists(compiled) else path)
     from rankdeck_agent.__main__ import main
 
     sys.stdout.flush()

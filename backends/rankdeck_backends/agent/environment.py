@@ -3,8 +3,6 @@
 import os
 
 from .encoding import raw
-from .processes import MARK
-from .run_folder import mark_of
 
 
 def inherited():
@@ -59,9 +57,13 @@ def for_process(base, plan, process, secrets, directory):
 
 
 def marks(plan, directory):
-    """The variables that say whose process it is."""
+    """The variables that every process of a run carries, whoever started it.
+
+    Together they belong to no other run: neither to another node of this machine, nor to a run of the same
+    name that was started from elsewhere.
+    """
     return {
         b"RANKDECK_RUN_ID": raw(plan["run"]),
-        MARK.encode("ascii"): raw(mark_of(plan)),
+        b"RANKDECK_NODE": raw("{}/{}".format(plan["run"], plan["node_rank"])),
         b"RANKDECK_RANK_DIR": directory,
     }

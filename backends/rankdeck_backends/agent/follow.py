@@ -12,8 +12,11 @@ from .run_folder import RunFolder, log_file, log_names, read_json
 from .samples import Sampler
 from .tail import Tail
 
-GROWING, QUIET = 0.025, 0.1
+GROWING, QUIET = 0.02, 0.1
 """Seconds between looks at the files: while something grows, and else."""
+PER_FILE, GROWING_MOST = 0.0003, 0.04
+"""Seconds that each file which grew adds to that, and the most it becomes: what following costs the login
+side depends on the number of frames, so many busy ranks are told in fewer and larger ones."""
 QUIET_AFTER = 1.0
 SLOW = 1.0
 """Seconds between looks at what need not be seen at once: new files, sizes, the supervisor."""
@@ -106,7 +109,7 @@ class Follow:
         if self._sampler is not None:
             self._sampler.poll(now, self._send_sample)
         quiet = now - self._grew_at > QUIET_AFTER
-        self._due = now + (QUIET if quiet else GROWING)
+        self._due = now + (QUIET if quiet else min(GROWING_MOST, GROWING + PER_FILE * sent))
         if self._state is not None and complete and now > self._ended_at:
             self._send_sizes(now)
             self.finish(self._state)
@@ -183,7 +186,7 @@ class Follow:
         order = self._order
         count = len(order)
         complete = True
-        sent = False
+        sent = 0
         for step in range(count):
             tail = order[(self._turn + step) % count]
             if tail.fd is None or not tail.waiting():
@@ -194,7 +197,7 @@ class Follow:
             offset = tail.offset
             data = tail.take()
             if data:
-                sent = True
+                sent += 1
                 header = '{{"id":{},"ev":"log","name":"{}","offset":{}}}'.format(self._id, tail.name, offset)
                 session.output.put(wire.encode_text(header, data))
                 if tail.waiting():

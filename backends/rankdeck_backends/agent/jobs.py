@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-import traceback
 
 from . import descriptors, limited, signals, wire
 from .encoding import text
@@ -116,6 +115,8 @@ def _run(function, request, write, seconds):
             message = "{}: {}".format(where, error.strerror) if where else str(error)
             send({"ok": False, "error": AgentError("system", message).as_json()})
         except Exception:  # noqa: BLE001 - a process's boundary
+            import traceback  # its import costs a tenth of the agent's start
+
             trouble = AgentError("internal", traceback.format_exc(limit=5), "please report this")
             send({"ok": False, "error": trouble.as_json()})
         os._exit(0)

@@ -3,9 +3,6 @@
 import os
 from collections import namedtuple
 
-MARK = "RANKDECK_NODE"
-"""The variable `<run>/<node rank>` that every process of a run carries, whoever started it."""
-
 Stat = namedtuple("Stat", "pid state parent group session cpu_ticks start rss_pages")
 """What /proc/PID/stat says (proc(5)): `start` in clock ticks since boot, `cpu_ticks` user and system."""
 
@@ -115,22 +112,21 @@ def below(root, table):
     return found
 
 
-def has_mark(pid, mark):
-    """Whether the process's environment, as it was at its exec, holds `RANKDECK_NODE=<mark>`."""
+def has_marks(pid, marks):
+    """Whether the process's environment, as it was at its exec, holds all of these variables (bytes)."""
     try:
         with open("/proc/{}/environ".format(pid), "rb") as file:
-            environ = file.read()
+            environ = b"\0" + file.read()
     except OSError:
         return False
-    wanted = "{}={}".format(MARK, mark).encode("utf-8", "surrogateescape")
-    return environ.startswith(wanted + b"\0") or (b"\0" + wanted + b"\0") in environ
+    return all(b"\0" + name + b"=" + value + b"\0" in environ for name, value in marks.items())
 
 
-def of_run(mark, supervisor, table=None):
-    """The live processes of one run on this node: descendants of its supervisor, and all that carry its mark.
+def of_run(marks, supervisor, table=None):
+    """The live processes of a run on this node: descendants of its supervisor, and all with its marks.
 
     Args:
-        mark: `<run>/<node rank>`.
+        marks: the variables that each of them carries (bytes).
         supervisor: its pid, or 0 where none lives.
         table: what `owned_by` gave, to save a second look.
 
@@ -140,7 +136,7 @@ def of_run(mark, supervisor, table=None):
     if table is None:
         table = owned_by(os.getuid())
     ours = set(below(supervisor, table)) if supervisor else set()
-    ours.update(pid for pid in table if pid not in ours and has_mark(pid, mark))
+    ours.update(pid for pid in table if pid not in ours and has_marks(pid, marks))
     ours -= ancestors(os.getpid(), table)
     ours.discard(supervisor)
     return {pid: table[pid] for pid in ours if table[pid].state not in "ZX"}

@@ -52,7 +52,7 @@ def _retell(supervisor, events):
         elif ev == "stopping":
             stopping = event
     if stopping is not None:
-        roster.stopping = True
+        roster.stopping_since = stopping["t"]
         for rank in roster.ranks.values():
             if rank.state == RUNNING:
                 rank.asked_at = stopping["t"]

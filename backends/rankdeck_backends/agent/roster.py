@@ -22,7 +22,7 @@ class Roster:
         launchers: {process index: Launcher}.
         adopted: whether a supervisor before this one started them, so that they are not our children.
         failed: whether the node's run cannot succeed any more.
-        stopping: whether a stop is under way, so that what ends now is no failure of its own.
+        stopping_since: when a stop began (unix seconds), or None: what ends afterwards is no failure.
         check_at: when `check` is due (monotonic), 0 for never.
     """
 
@@ -54,7 +54,7 @@ class Roster:
                 self.ranks[rank] = Rank(rank, local_rank, number, launched)
         self.adopted = False
         self.failed = False
-        self.stopping = False
+        self.stopping_since = None
         self.check_at = 0.0
 
     def in_state(self, state):
@@ -69,6 +69,7 @@ class Roster:
         if rank is None or rank.state != WAITING:
             return False
         rank.state = RUNNING
+        rank.asked_at = self.stopping_since
         for name in ("pid", "start", "shim_pid", "shim_start", "local_rank"):
             setattr(rank, name, message[name])
         self._events.append(
@@ -198,7 +199,7 @@ class Roster:
         waiting = [rank for rank in mine if rank.state == WAITING]
         if waiting:
             self.failed = True
-            if not trouble and not self.stopping:
+            if not trouble and self.stopping_since is None:
                 why = "the launcher ended before all of its ranks had started"
                 self.start_failed(None, launcher.process, why + (": " + message if message else ""))
         for rank in waiting:

@@ -70,9 +70,9 @@ def log_names(plan):
     return names
 
 
-def mark_of(plan):
-    """What tells the run's processes on this node from all others, the other local nodes' included."""
-    return "{}/{}".format(plan["run"], plan["node_rank"])
+def locate(path):
+    """The RunFolder of a path (text), by the one name that every session and every rank knows it by."""
+    return RunFolder(os.path.realpath(raw(path)))
 
 
 def write_json(path, value):

@@ -4,11 +4,12 @@ import errno
 import os
 import signal
 import socket
+import sys
 import time
 from collections import deque
 from functools import partial
 
-from . import descriptors, identity, processes, wire
+from . import compiled, descriptors, identity, processes, wire
 from .encoding import text
 from .errors import AgentError
 from .loop import Loop
@@ -27,6 +28,7 @@ def serve(folder):
         folder: the node folder.
     """
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    compiled.keep(sys.path[0])
     session = Session(folder)
     session.run()
     return 0
@@ -212,6 +214,8 @@ class Session:
         for job in self._jobs.values():
             if job.op not in ("start", "resume"):
                 job.kill()
+        time.sleep(0.01)
+        self._reap()
 
 
 def hello(folder):

@@ -9,7 +9,7 @@ from . import descriptors, environment, processes, signals
 from .encoding import raw, text
 from .errors import AgentError
 from .requests import field
-from .run_folder import RunFolder, mark_of, read_json, write_json
+from .run_folder import locate, read_json, write_json
 from .supervisor import Supervisor
 
 READY_LIMIT = 20.0
@@ -22,7 +22,7 @@ def answer(request, send):
     check_plan(plan)
     secrets = field(request, "secrets", dict, {})
     wanted = field(request, "dir", str, "") or default_dir(request["folder"], plan)
-    folder = RunFolder(wanted)
+    folder = locate(wanted)
     lay_out(folder, plan)
     known = read_json(folder.plan)
     if known is not None:
@@ -33,7 +33,7 @@ def answer(request, send):
 
 def resume(request, send):
     """Start a supervisor for a run whose own has died; replies its pid, or that of the one that lives."""
-    folder = RunFolder(field(request, "dir", str))
+    folder = locate(field(request, "dir", str))
     return {"pid": revive(folder)}, b""
 
 
@@ -57,7 +57,7 @@ def revive(folder):
 def resume_by_hand(path):
     """`supervise DIR`: what a person may run on a node; returns the exit status."""
     try:
-        pid = revive(RunFolder(os.fsencode(os.path.abspath(path))))
+        pid = revive(locate(text(os.fsencode(path))))
     except AgentError as error:
         sys.stderr.write("rankdeck agent: {}\n".format(error.message))
         return 1
@@ -203,7 +203,7 @@ def _supervise(folder, plan, secrets, resumed, ready):
         descriptors.point(trouble, 2)
         descriptors.close_all_but((ready,))
         base = environment.without(environment.inherited(), plan["remove"])
-        supervisor = Supervisor(folder, plan, base, secrets, mark_of(plan))
+        supervisor = Supervisor(folder, plan, base, secrets)
         supervisor.run(resumed, ready)
         os._exit(0)
     except Exception:  # noqa: BLE001 - a process's boundary

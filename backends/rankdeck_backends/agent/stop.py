@@ -4,10 +4,10 @@ import errno
 import signal
 import time
 
-from . import control, ending, processes, signals, start
+from . import control, ending, environment, processes, signals, start
 from .errors import AgentError
 from .requests import field
-from .run_folder import RunFolder, mark_of, read_json
+from .run_folder import locate, read_json
 
 ANSWER_LIMIT = 30.0
 """Seconds without any word from a supervisor that is stopping (it speaks once a second)."""
@@ -16,7 +16,7 @@ _ATTEMPTS = 5
 
 def answer(request, send):
     """`stop`: streams `stopping` and replies when all is proven gone, or named as left."""
-    folder = RunFolder(field(request, "dir", str))
+    folder = locate(field(request, "dir", str))
     plan = read_json(folder.plan)
     if plan is None:
         raise AgentError("missing", "{}: no run is there".format(request["dir"]))
@@ -30,7 +30,7 @@ def answer(request, send):
     state = read_json(folder.state) or {}
     if result is None:
         result = {"swept": [], "state": state.get("state")}
-    left = sweep(mark_of(plan), result["swept"])
+    left = sweep(environment.marks(plan, folder.path), result["swept"])
     return {"gone": not left, "left": left, "swept": result["swept"], "state": result["state"]}, b""
 
 
@@ -78,12 +78,12 @@ def _ask(folder, message, send):
         caller.close()
 
 
-def sweep(mark, swept):
-    """The proof: end what still carries the run's mark; returns what is left."""
+def sweep(marks, swept):
+    """The proof: end what still carries the run's marks; returns what is left."""
     deadline = time.monotonic() + ending.KILL_PATIENCE
     known = set()
     while True:
-        found = processes.of_run(mark, 0)
+        found = processes.of_run(marks, 0)
         for stat in found.values():
             if stat.pid not in known:
                 known.add(stat.pid)
@@ -98,7 +98,7 @@ def sweep(mark, swept):
 
 def signal_ranks(request, send):
     """`signal`: replies the ranks that were sent it."""
-    folder = RunFolder(field(request, "dir", str))
+    folder = locate(field(request, "dir", str))
     ranks = field(request, "ranks", list, None) if request.get("ranks") is not None else None
     name = _signal_name(request, field(request, "signal", str))
     message = {"op": "signal", "ranks": ranks, "signal": name}

@@ -33,14 +33,14 @@ class Supervisor:
     """One node's share of one run.
 
     Attributes:
-        folder, plan, mark: what it supervises.
+        folder, plan: what it supervises.
         roster: its ranks and launchers.
         ending: how it comes to its end.
         events: its record.
         loop: what it waits in.
     """
 
-    def __init__(self, folder, plan, base, secrets, mark):
+    def __init__(self, folder, plan, base, secrets):
         """Prepare; nothing is started yet.
 
         Args:
@@ -48,11 +48,10 @@ class Supervisor:
             plan: the node's plan.
             base: the node's environment (bytes), what is removed already left out.
             secrets: {NAME: value}, kept in memory only.
-            mark: `<run>/<node rank>`.
         """
         self.folder = folder
         self.plan = plan
-        self.mark = mark
+        self._marks = environment.marks(plan, folder.path)
         self.loop = Loop()
         self.events = EventLog(folder.events)
         self.ending = Ending(self)
@@ -112,7 +111,7 @@ class Supervisor:
             self._launch(self._base)
             return
         marked = dict(self._base)
-        marked.update(environment.marks(self.plan, self.folder.path))
+        marked.update(self._marks)
         processes_planned = self.plan["processes"]
         cwd = processes_planned[0]["cwd"] if processes_planned else None
         self._setup = SetupRun(self.plan["setup"], marked, cwd)
@@ -308,7 +307,7 @@ class Supervisor:
 
     def announce_stop(self, why, rank, number, grace):
         """Record that a stop begins."""
-        self.roster.stopping = True
+        self.roster.stopping_since = time.time()
         self.events.append("stopping", why=why, rank=rank, signal=signals.name(number), grace=grace)
         self.write_state("stopping")
 
@@ -331,7 +330,7 @@ class Supervisor:
 
     def processes_left(self):
         """The run's live processes on this node: {pid: Stat}. Shims that still have to tell are left out."""
-        found = processes.of_run(self.mark, os.getpid())
+        found = processes.of_run(self._marks, os.getpid())
         for pid in self.roster.shims():
             found.pop(pid, None)
         return found
@@ -351,12 +350,12 @@ class Supervisor:
         groups = self.roster.groups()
         if not groups:
             return False
-        found = processes.of_run(self.mark, os.getpid())
+        found = processes.of_run(self._marks, os.getpid())
         return any(stat.group in groups for stat in found.values())
 
 
 def _become_subreaper():
-    """Orphans of the run become our children, so that none is lost. Without ctypes their mark finds them."""
+    """Orphans of the run become our children, so that none is lost. Without ctypes their marks find them."""
     try:
         import ctypes
 

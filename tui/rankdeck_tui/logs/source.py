@@ -75,6 +75,7 @@ class Filtered:
         """Offsets found going backwards: descending."""
         self._newer = array("Q")
         """Offsets found going forwards: ascending."""
+        self._origin = origin
         self._back = origin
         self._front = origin
         self._open_line: int | None = None
@@ -102,9 +103,8 @@ class Filtered:
 
     @property
     def share(self) -> float:
-        """How much of the file was looked at, 0 to 1."""
-        size = self.file.size
-        return 1.0 if size == 0 else min(1.0, (self._front - self._back) / size)
+        """How much of what was there at first was looked at, 0 to 1."""
+        return 1.0 - self._back / self._origin if self._origin else 1.0
 
     def after(self, offset: int, count: int) -> list[Line]:
         """Up to `count` kept lines that begin at `offset` or later."""

@@ -17,7 +17,7 @@ Part = tuple[str, Style]
 """A piece of text in one style."""
 Parts = Sequence[Part]
 
-LEAST_TITLE = 12
+LEAST_TITLE = 8
 """A title is cut to this before what stands beside it is left out."""
 
 

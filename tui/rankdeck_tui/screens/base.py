@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, cast
 
 from textual.screen import Screen
 
+from rankdeck_profiles.errors import RankdeckError
+
 if TYPE_CHECKING:
     from rankdeck_tui.app import RankdeckApp
 
@@ -19,3 +21,15 @@ class DeckScreen(Screen[None]):
     def deck(self) -> RankdeckApp:
         """The app, with its engine, records and library."""
         return cast("RankdeckApp", self.app)
+
+    def compose_again(self, run_id: str) -> None:
+        """Open the composer with a run's own profile and pool, as recorded."""
+        from rankdeck_tui.composing import Composition
+        from rankdeck_tui.screens.composer import ComposerScreen
+
+        try:
+            composition = Composition.of_record(self.deck.library, self.deck.home.find(run_id), run_id)
+        except RankdeckError as error:
+            self.notify(error.message, severity="error", markup=False)
+            return
+        self.app.push_screen(ComposerScreen(composition))

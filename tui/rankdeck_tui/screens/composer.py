@@ -107,12 +107,10 @@ class ComposerScreen(DeckScreen):
                 ):
                     yield Field(name, label, Input(placeholder=hint, compact=True, id=name))
             yield Lines("Plan", id="preview")
-        yield Lines(id="progress")
         yield KeyBar()
 
     def on_mount(self) -> None:
         """Fill the fields and make a plan at once."""
-        self.query_one("#progress").display = False
         self._fill()
         self.query_one("#preview").focus()
         self._replan()
@@ -167,7 +165,7 @@ class ComposerScreen(DeckScreen):
         self.checking.forget()
         self._plan_offline(self.composition.draft())
 
-    @work(thread=True, exclusive=True, group="plan", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="plan")
     def _plan_offline(self, draft: Draft) -> None:
         plan, error = None, None
         try:

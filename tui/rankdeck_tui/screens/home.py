@@ -65,7 +65,7 @@ class HomeScreen(DeckScreen):
         self.shelf = Shelf()
         self.filter_text = ""
         self._saved = ""
-        """The key of what was just saved: the cursor goes there once it has been read."""
+        """The key of what was just saved or looked at: the cursor goes there once it has been read."""
 
     def compose(self) -> ComposeResult:
         """Title, three tables, a detail line, keys."""
@@ -88,11 +88,13 @@ class HomeScreen(DeckScreen):
 
     def on_screen_resume(self) -> None:
         """Something may have been launched or saved meanwhile."""
+        if self.deck.last_run is not None:
+            self._saved, self.deck.last_run = f"run:{self.deck.last_run}", None
         self.read_files()
 
     # Reading.
 
-    @work(thread=True, exclusive=True, group="read", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="read")
     def read_files(self) -> None:
         """Read runs, profiles and pools, off the screen's own loop."""
         self.post_message(self.Read(listing.read_shelf(self.deck.home, self.deck.library, self.deck.engine)))
@@ -204,14 +206,8 @@ class HomeScreen(DeckScreen):
     def action_repeat(self) -> None:
         """Compose the run under the cursor again."""
         run = self._run_under_cursor()
-        if run is None:
-            return
-        from rankdeck_tui.composing import Composition
-        from rankdeck_tui.screens.composer import ComposerScreen
-
-        self.app.push_screen(
-            ComposerScreen(Composition.of_record(self.deck.library, self.deck.home.find(run), run))
-        )
+        if run is not None:
+            self.compose_again(run)
 
     def action_stop(self) -> None:
         """Stop the run under the cursor."""

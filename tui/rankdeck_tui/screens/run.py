@@ -58,7 +58,13 @@ class RunScreen(DeckScreen):
             tooltip="Open the logs of the next failed or lost rank",
             id="run.next_bad",
         ),
-        Binding("f", "full", "full", show=False, tooltip="Logs over the full width, and back", id="run.full"),
+        Binding(
+            "f",
+            "full",
+            "full",
+            tooltip="The grid, or the logs, over the whole screen; and back",
+            id="run.full",
+        ),
         Binding(
             "less_than_sign,comma",
             "rank(-1)",
@@ -131,7 +137,7 @@ class RunScreen(DeckScreen):
         self.query_one(RankGrid).focus()
         self._follow()
 
-    @work(thread=True, exclusive=True, group="attach", exit_on_error=False)
+    @work(thread=True, exclusive=True, group="attach")
     def _follow(self) -> None:
         try:
             self.post_message(self.Attached(self.deck.engine.attach(self.run_id), None))
@@ -213,9 +219,12 @@ class RunScreen(DeckScreen):
         if self._feed is not None and self._feed.read():
             self.query_one("#events", Lines).set_lines(self._feed.lines(look))
 
-    def _fit_grid(self, snapshot: RunSnapshot) -> None:
+    def _fit_grid(self, snapshot: RunSnapshot | None) -> None:
         """The grid takes the rows it needs, up to four tenths of the screen; the panels share the rest."""
-        wanted = len(snapshot.nodes) + 3
+        if self.has_class("-grid"):
+            self.query_one(RankGrid).styles.height = "1fr"
+            return
+        wanted = (len(snapshot.nodes) if snapshot else 0) + 3
         most = self.size.height * 4 // 10 if self.size.width >= 100 else 8
         self.query_one(RankGrid).styles.height = max(5, min(wanted, most))
 
@@ -232,6 +241,8 @@ class RunScreen(DeckScreen):
     def _open_rank(self, message: RankGrid.Opened) -> None:
         board = self.board
         board.open(Target(message.rank))
+        if not message.stay:
+            self._leave_full()
         self._go_to_tab(0)
         if not message.stay:
             board.focus()
@@ -308,10 +319,18 @@ class RunScreen(DeckScreen):
         self._go_to_tab(0)
 
     def action_full(self) -> None:
-        """Logs over the full width, and back."""
-        self.toggle_class("-full")
-        if self.has_class("-full"):
-            self.board.focus()
+        """The grid over the whole screen if it has the focus, else the logs over the full width; and back."""
+        if self.has_class("-full") or self.has_class("-grid"):
+            self._leave_full()
+        else:
+            self.add_class("-grid" if isinstance(self.focused, RankGrid) else "-full")
+            if self.has_class("-full"):
+                self.board.focus()
+        self._fit_grid(self.query_one(RankGrid).snapshot)
+
+    def _leave_full(self) -> None:
+        self.remove_class("-full", "-grid")
+        self._fit_grid(self.query_one(RankGrid).snapshot)
 
     def action_rank(self, step: int) -> None:
         """Another rank in the focused tile."""
@@ -346,16 +365,12 @@ class RunScreen(DeckScreen):
 
     def action_repeat(self) -> None:
         """Compose this run again."""
-        from rankdeck_tui.composing import Composition
-        from rankdeck_tui.screens.composer import ComposerScreen
-
-        record = self.deck.home.find(self.run_id)
-        self.app.push_screen(ComposerScreen(Composition.of_record(self.deck.library, record, self.run_id)))
+        self.compose_again(self.run_id)
 
     def action_back(self) -> None:
         """To the list of runs."""
-        if self.has_class("-full"):
-            self.remove_class("-full")
+        if self.has_class("-full") or self.has_class("-grid"):
+            self._leave_full()
         else:
             self.dismiss(None)
 

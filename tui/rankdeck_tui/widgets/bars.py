@@ -52,7 +52,7 @@ def shown_keys(active: dict[str, ActiveBinding]) -> list[tuple[str, str, ActiveB
 class TitleBar(Painted):
     """Where one is, at the left; what matters now, at the right."""
 
-    DEFAULT_CSS: ClassVar[str] = "TitleBar { dock: top; height: 1; }"
+    DEFAULT_CSS: ClassVar[str] = "TitleBar { height: 1; }"
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class TitleBar(Painted):
 class KeyBar(Painted):
     """The keys that act now, read from the bindings themselves."""
 
-    DEFAULT_CSS: ClassVar[str] = "KeyBar { dock: bottom; height: 1; }"
+    DEFAULT_CSS: ClassVar[str] = "KeyBar { height: 1; }"
 
     def on_mount(self) -> None:
         """Follow the focus: each pane has keys of its own."""
