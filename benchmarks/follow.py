@@ -14,9 +14,9 @@ Lateness is the time from a line's write until its bytes are in rankdeck's recor
 
 How much an ssh costs depends on how often a rank writes: each write is a packet of its own, up to 1,000 a
 second and rank where a program flushes every line. Two cores can't drive that, so the ranks write 200 times a
-second, a few lines each time, which favours ssh. And 64 ssh with their sshd and tail at once leave two cores no
-rest: lines pile up, go in larger packets, and ssh looks cheaper than it is where there is room. So they run 16
-at a time, all 64 ranks writing, and their CPU is added up. `busy` tells whether the machine had room.
+second, a few lines each time, which favours ssh. And 64 ssh with their sshd and tail at once leave two cores
+no rest: lines pile up, go in larger packets, and ssh looks cheaper than it is where there is room. So they
+run 16 at a time, all 64 ranks writing, and their CPU is added up. `busy` tells if the machine had room.
 
 Needs an OpenSSH server and client, and a C compiler (Debian: openssh-server, gcc).
 """
@@ -279,7 +279,7 @@ def report(found: dict[str, list[Found]]) -> measure.Report:
             made.bars.append(measure.Bar("99 % of lines in the record within", late[1], LATE_LIMIT, " ms"))
     slowest = min(each.rate for all_found in found.values() for each in all_found)
     made.bars.append(measure.Bar("asked line rate to the rate written", RATE / slowest, RATE_LIMIT, "x"))
-    made.notes.append(f"{len(peer)} rounds, medians; {WINDOW:g} s each; each round is a new run")
+    made.notes.append(f"{len(peer)} rounds, medians; {WINDOW:g} s each, of {PEER} {AT_ONCE} at a time")
     return made
 
 

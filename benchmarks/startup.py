@@ -94,7 +94,7 @@ def compare(
 
 
 def main() -> int:
-    options = measure.arguments(__doc__, rounds=31, quick=3)
+    options = measure.arguments(__doc__, rounds=31, quick=7)
     python = sys.executable
     rankdeck = str(Path(python).with_name("rankdeck"))
     report = measure.Report("Start-up, wall time in ms", ("", "median", "least"))

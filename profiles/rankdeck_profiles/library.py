@@ -8,12 +8,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from rankdeck_profiles import files, paths
+from rankdeck_profiles import paths
 from rankdeck_profiles.errors import PoolError, ProfileError, RankdeckError
-from rankdeck_profiles.model import Pool, Profile
-from rankdeck_profiles.overrides import Override
+
+if TYPE_CHECKING:
+    from rankdeck_profiles.model import Pool, Profile
+    from rankdeck_profiles.overrides import Override
 
 FOLDER = ".rankdeck"
 """The folder in a user's own repository, found by walking up as git does."""
@@ -22,7 +24,7 @@ PROFILES = "profiles"
 POOLS = "pools"
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*", re.ASCII)
-_Value = TypeVar("_Value", Profile, Pool)
+_Value = TypeVar("_Value", "Profile", "Pool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +82,12 @@ class Library:
 
     def pools(self) -> tuple[Pool, ...]:
         """The pools that can be read, by name."""
-        return self._readable(POOLS, files.load_pool)
+        return self._readable(POOLS, _load_pool)
 
     def broken(self) -> tuple[Broken, ...]:
         """The files that cannot be used, each with its error. They hide farther files of their name, too."""
         found = []
-        for kind, load in ((PROFILES, self._load_profile), (POOLS, files.load_pool)):
+        for kind, load in ((PROFILES, self._load_profile), (POOLS, _load_pool)):
             for name, path in self.paths(kind).items():
                 try:
                     load(path)
@@ -105,9 +107,9 @@ class Library:
             ProfileError: there is none, or it is wrong.
         """
         if is_path(name_or_path):
-            return files.load_profile(self._given(name_or_path), overrides)
+            return _load_profile_file(self._given(name_or_path), overrides)
         path = self._find(PROFILES, name_or_path, ProfileError)
-        return files.load_profile(path, overrides, base=self.start_dir)
+        return _load_profile_file(path, overrides, base=self.start_dir)
 
     def pool(self, name_or_path: str | None = None) -> Pool:
         """One pool.
@@ -124,10 +126,10 @@ class Library:
         if name_or_path is None:
             return pools.local_pool()
         if is_path(name_or_path):
-            return files.load_pool(self._given(name_or_path))
+            return _load_pool(self._given(name_or_path))
         if name_or_path == pools.LOCAL and name_or_path not in self.paths(POOLS):
             return pools.local_pool()
-        return files.load_pool(self._find(POOLS, name_or_path, PoolError))
+        return _load_pool(self._find(POOLS, name_or_path, PoolError))
 
     def pool_for(self, profile: Profile, name_or_path: str | None = None) -> Pool:
         """The pool a profile runs on.
@@ -205,7 +207,7 @@ class Library:
         return path
 
     def _load_profile(self, path: Path) -> Profile:
-        return files.load_profile(path, base=self.start_dir)
+        return _load_profile_file(path, base=self.start_dir)
 
     def _given(self, path: str) -> Path:
         return self.start_dir / os.path.expanduser(path)
@@ -238,3 +240,20 @@ def is_path(text: str) -> bool:
 
 def _is_entry(name: str) -> bool:
     return name.endswith(".toml") and not name.startswith(".") and len(name) > len(".toml")
+
+
+# Reading and checking a file takes parsers that a start without any should not pay for.
+
+
+def _load_pool(path: Path) -> Pool:
+    from rankdeck_profiles import files
+
+    return files.load_pool(path)
+
+
+def _load_profile_file(
+    path: Path, overrides: Sequence[Override | str] = (), *, base: Path | None = None
+) -> Profile:
+    from rankdeck_profiles import files
+
+    return files.load_profile(path, overrides, base=base)

@@ -97,7 +97,7 @@ def plan(
 
 
 def _add_reasons(reasons: dict[str, str], of_node: Mapping[str, str], first: str) -> None:
-    """Adds a node's reasons to those of the nodes before it; where they differ, the first node's stand as such."""
+    """Adds a node's reasons to those before; where they differ, the first node's stays and is marked so."""
     where = f"on {first}: "
     for name, why in of_node.items():
         known = reasons.setdefault(name, why)

@@ -186,7 +186,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(path: Path) -> None:
-    """Take all the space there is. tmpfs counts per CPU and refuses too early now and then: so, many times."""
+    """Take all the space there is. tmpfs counts per CPU, and may refuse too early: so, often."""
     refused = 0
     with path.open("wb", buffering=0) as file:
         while refused < 100:

@@ -12,6 +12,7 @@ from rankdeck_runs.live import LinkState
 from rankdeck_runs.record import Record
 from rankdeck_runs.stopping import StopProgress, StopResult
 from rankdeck_tui.app import RankdeckApp
+from rankdeck_tui.composing import Composition
 from rankdeck_tui.logs.tiles import Target
 from rankdeck_tui.screens.composer import ComposerScreen
 from rankdeck_tui.screens.run import RunScreen
@@ -162,7 +163,7 @@ async def test_a_node_out_of_reach_can_not_be_overruled(place: Path) -> None:
         assert not engine.launched
 
 
-async def test_launch_again_takes_profile_and_pool_from_the_record(place: Path) -> None:
+async def test_one_key_launches_a_run_again_from_its_record(place: Path) -> None:
     record = running(place)
     happen(record, ended(record))
     app = deck(place)
@@ -170,6 +171,32 @@ async def test_launch_again_takes_profile_and_pool_from_the_record(place: Path) 
     async with app.run_test(size=SIZE) as pilot:
         await sees(pilot, "succeeded")
         await pilot.press("R")
+        await until(pilot, lambda: engine.launched)
+        assert engine.launched[0].profile.source == record.profile_path
+
+
+async def test_a_change_calls_the_launch_off(place: Path) -> None:
+    record = running(place)
+    happen(record, ended(record))
+    app = deck(place)
+    engine = engine_of(app)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "succeeded")
+        app.push_screen(ComposerScreen(Composition.of_record(app.library, record, record.id), launch=True))
+        await until(pilot, lambda: isinstance(app.screen, ComposerScreen) and app.screen.is_mounted)
+        app.screen.query_one("#nodes", Input).value = "1"
+        await sees(pilot, "on 1 node", "ready")
+        assert not engine.launched
+
+
+async def test_a_run_is_changed_and_launched_again(place: Path) -> None:
+    record = running(place)
+    happen(record, ended(record))
+    app = deck(place)
+    engine = engine_of(app)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "succeeded")
+        await pilot.press("c")
         await sees(pilot, "again: " + record.id, "(as recorded)", "ready")
         assert isinstance(app.screen, ComposerScreen)
         await pilot.press("S")
@@ -324,7 +351,7 @@ async def test_a_thousand_ranks_fit_the_whole_screen(place: Path) -> None:
         await pilot.press("e", *"512")
         await until(pilot, lambda: grid.cursor == 512)
         await sees(pilot, "rank 512")
-        goldens.check(app, "grid-1024-120x40", place)
+        await goldens.check(app, "grid-1024-120x40", place)
 
 
 async def test_stopping_asks_then_shows_what_is_left(place: Path) -> None:

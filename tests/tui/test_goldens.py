@@ -54,7 +54,7 @@ async def test_home(place: Path, size: tuple[int, int]) -> None:
     async with app.run_test(size=size) as pilot:
         await sees(pilot, "resnet-aaaa", "bert", "h100", "running", "failed")
         await until(pilot, lambda: "R running" in text(app))
-        goldens.check(app, f"home-{size[0]}x{size[1]}", place)
+        await goldens.check(app, f"home-{size[0]}x{size[1]}", place)
 
 
 @SIZES
@@ -64,7 +64,7 @@ async def test_home_of_a_newcomer(place: Path, size: tuple[int, int]) -> None:
     app = deck(place, now=NOW)
     async with app.run_test(size=size) as pilot:
         await sees(pilot, "No run yet", "No profile yet")
-        goldens.check(app, f"newcomer-{size[0]}x{size[1]}", place)
+        await goldens.check(app, f"newcomer-{size[0]}x{size[1]}", place)
 
 
 @SIZES
@@ -74,7 +74,7 @@ async def test_composer(place: Path, size: tuple[int, int]) -> None:
         await sees(pilot, "resnet")
         await pilot.press("tab", "j", "enter")
         await sees(pilot, "ready", "10.0.0.1:29500")
-        goldens.check(app, f"composer-{size[0]}x{size[1]}", place)
+        await goldens.check(app, f"composer-{size[0]}x{size[1]}", place)
 
 
 @SIZES
@@ -92,7 +92,7 @@ async def test_dashboard_of_a_running_run(place: Path, size: tuple[int, int]) ->
     live._links["n2"] = type(live._links["n2"])(LinkState.LOST, NOW - 20, "connection reset by peer")
     async with app.run_test(size=size) as pilot:
         await sees(pilot, "step 59 loss", "FOLLOW", "R running 4", "n2 20s")
-        goldens.check(app, f"running-{size[0]}x{size[1]}", place)
+        await goldens.check(app, f"running-{size[0]}x{size[1]}", place)
 
 
 @SIZES
@@ -101,7 +101,7 @@ async def test_dashboard_of_a_failed_run(place: Path, size: tuple[int, int]) -> 
     app = deck(place, record.id, now=NOW)
     async with app.run_test(size=size) as pilot:
         await sees(pilot, "rank 2 on n2 failed", "NCCL error", "END")
-        goldens.check(app, f"failed-{size[0]}x{size[1]}", place)
+        await goldens.check(app, f"failed-{size[0]}x{size[1]}", place)
 
 
 PAGES: list[tuple[str, Sequence[str], Sequence[str]]] = [
@@ -122,7 +122,7 @@ async def test_dialogs(
         await sees(pilot, "step 59 loss")
         await pilot.press(*keys)
         await sees(pilot, *wanted)
-        goldens.check(app, f"{name}-{size[0]}x{size[1]}", place)
+        await goldens.check(app, f"{name}-{size[0]}x{size[1]}", place)
 
 
 @SIZES
@@ -134,7 +134,7 @@ async def test_profile_form(place: Path, size: tuple[int, int]) -> None:
         await sees(pilot, "New profile")
         await pilot.press("ctrl+s")
         await sees(pilot, "what is run?")
-        goldens.check(app, f"profile-form-{size[0]}x{size[1]}", place)
+        await goldens.check(app, f"profile-form-{size[0]}x{size[1]}", place)
 
 
 async def test_a_refusal_is_shown_in_place(place: Path) -> None:
@@ -147,4 +147,4 @@ async def test_a_refusal_is_shown_in_place(place: Path) -> None:
         await sees(pilot, "resnet")
         await pilot.press("tab", "j", "enter")
         await sees(pilot, "not ready", "no route to host", "try `ssh n2 true`")
-        goldens.check(app, "refused-120x40", place)
+        await goldens.check(app, "refused-120x40", place)

@@ -61,8 +61,6 @@ async def test_a_run_from_profile_to_stop_and_again(app: RankdeckApp) -> None:
         await pilot.press("escape")
         await sees(pilot, "Profiles", "T stopped")
         await pilot.press("R")
-        await sees(pilot, "(as recorded)", "ready")
-        await pilot.press("S")
         await sees(pilot, "R running 2", "rank 1 of 2")
         await pilot.press("escape")
         await until(pilot, lambda: "R running" in text(app) and "T stopped" in text(app))

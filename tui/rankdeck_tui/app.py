@@ -8,14 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import App
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.theme import Theme
+from textual.widgets import Static
 
 from rankdeck_tui import __version__, compat, crash
 from rankdeck_tui.look import Look
 from rankdeck_tui.look.ink import BASE
-from rankdeck_tui.styles import SHEET
+from rankdeck_tui.styles import BASE_SHEET, SHEET
 
 if TYPE_CHECKING:
     from rankdeck_profiles.library import Library
@@ -42,7 +43,7 @@ class RankdeckApp(App[None]):
     """The screens of rankdeck."""
 
     TITLE = "rankdeck"
-    CSS = SHEET
+    CSS = BASE_SHEET
     ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual's own declaration
         (0, "-narrow"),
@@ -92,13 +93,23 @@ class RankdeckApp(App[None]):
         """What ended the app, if something did."""
         self.animation_level = "none"
         self.register_theme(_THEME)
-        self.theme = "rankdeck" if look.ink.colour else "ansi-dark"
+        # Assigning it would have the style sheet parsed once more before the first frame.
+        self.set_reactive(App.theme, "rankdeck" if look.ink.colour else "ansi-dark")
         self.set_class(not look.ink.colour, "-plain")
 
+    def compose(self) -> ComposeResult:
+        """The first frame: a line that says what this is, while the screens are still being loaded."""
+        yield Static("rankdeck", id="doorstep", markup=False)
+
     def on_mount(self) -> None:
-        """Show the first screen."""
+        """Draw the first frame, then open the first screen."""
+        self.call_after_refresh(self._enter)
+
+    def _enter(self) -> None:
         from rankdeck_tui.screens.home import HomeScreen
 
+        self.stylesheet.add_source(SHEET, read_from=("rankdeck", "SHEET"))
+        self.refresh_css(animate=False)
         self.push_screen(HomeScreen())
         if self.open_run is not None:
             self.show_run(self.open_run)

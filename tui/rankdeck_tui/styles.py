@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-SHEET = """
+BASE_SHEET = """
 Screen { layout: vertical; background: $background; }
+#doorstep { padding: 0 1; text-style: bold; }
+"""
+"""The app's own, parsed before the first frame: as little as possible."""
+
+SHEET = """
 ModalScreen { align: center middle; background: $background 60%; }
 Toast { background: $panel; }
 
@@ -81,3 +86,4 @@ ComposerScreen.-narrow #form { width: 1fr; height: 10; }
 .field-error.-shown { display: block; }
 Choice { width: 1fr; height: 1; }
 """
+"""Loaded after the first frame; dialogs and all screens use it."""

@@ -82,7 +82,14 @@ def begin(read):
     # What an earlier session has compiled (compiled.py).
     compiled = os.path.join(folder, "compiled-{}-{}".format(sys.implementation.cache_tag, ZIP_NAME))  # noqa: F821
     sys.path.insert(0, compiled if os.path.exists(compiled) else path)
-    from rankdeck_agent.__main__ import main
+    try:
+        from rankdeck_agent.__main__ import main
+    except ImportError:
+        if sys.path[0] == path:
+            raise
+        os.unlink(compiled)  # cut short: this session makes it again
+        sys.path[0] = path
+        from rankdeck_agent.__main__ import main
 
     sys.stdout.flush()
     os._exit(main(["session", folder]))

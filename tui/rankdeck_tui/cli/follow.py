@@ -26,6 +26,10 @@ LOOK_SECONDS = 0.1
 SETTLE_SECONDS = 15.0
 """After the run's end, how long nothing may arrive before the missing rest of its logs is given up on."""
 
+LOST_SECONDS = 60.0
+"""How long nodes that can't be reached are waited for once all the others have ended. Where no node has
+ended it is more likely our own connection that is gone: that is waited for without limit."""
+
 
 class View(Protocol):
     """Shows a run that goes on."""
@@ -41,6 +45,7 @@ class End(Enum):
     """Why following ended."""
 
     RUN_ENDED = auto()
+    NODES_LOST = auto()
     DETACHED = auto()
     STOPPED = auto()
 
@@ -78,7 +83,7 @@ def follow(
     """
     live = engine.attach(run_id)
     live.watch(range(live.snapshot().world_size))
-    version, settling = 0, _Settling()
+    version, settling, lost_since = 0, _Settling(), 0.0
     while True:
         version = live.wait(version, LOOK_SECONDS)
         snapshot = live.snapshot()
@@ -101,6 +106,19 @@ def follow(
                     f"'rankdeck logs {run_id}' tries again"
                 )
             return End.RUN_ENDED, snapshot
+        if not _waits_for_lost_nodes_alone(snapshot):
+            lost_since = 0.0
+        elif not lost_since:
+            lost_since = time.monotonic()
+        elif time.monotonic() - lost_since > LOST_SECONDS:
+            view.finish(snapshot)
+            return End.NODES_LOST, snapshot
+
+
+def _waits_for_lost_nodes_alone(snapshot: RunSnapshot) -> bool:
+    from rankdeck_runs.states import RunState
+
+    return snapshot.state is RunState.LOST and any(node.state.is_terminal for node in snapshot.nodes)
 
 
 class _Settling:

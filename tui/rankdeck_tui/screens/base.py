@@ -22,8 +22,13 @@ class DeckScreen(Screen[None]):
         """The app, with its engine, records and library."""
         return cast("RankdeckApp", self.app)
 
-    def compose_again(self, run_id: str) -> None:
-        """Open the composer with a run's own profile and pool, as recorded."""
+    def compose_again(self, run_id: str, *, launch: bool) -> None:
+        """Open the composer with a run's own profile and pool, as recorded.
+
+        Args:
+            run_id: the run.
+            launch: True launches it as soon as the nodes have been asked.
+        """
         from rankdeck_tui.composing import Composition
         from rankdeck_tui.screens.composer import ComposerScreen
 
@@ -32,4 +37,4 @@ class DeckScreen(Screen[None]):
         except RankdeckError as error:
             self.notify(error.message, severity="error", markup=False)
             return
-        self.app.push_screen(ComposerScreen(composition))
+        self.app.push_screen(ComposerScreen(composition, launch=launch))

@@ -73,7 +73,13 @@ class ComposerScreen(DeckScreen):
         ),
     ]
 
-    def __init__(self, composition: Composition) -> None:
+    def __init__(self, composition: Composition, *, launch: bool = False) -> None:
+        """Make the screen.
+
+        Args:
+            composition: what is to run.
+            launch: True starts it as soon as the nodes have been asked; any change in a field calls that off.
+        """
         super().__init__()
         self.composition = composition
         self.plan: LaunchPlan | None = None
@@ -83,7 +89,8 @@ class ComposerScreen(DeckScreen):
         self.checking = Checking()
         self._planned: Draft | None = None
         self._changed_at = 0.0
-        self._launch_when_checked = False
+        self._drafted: Draft | None = None
+        self._launch_when_checked = launch
         self._launching: Future[str] | None = None
 
     def compose(self) -> ComposeResult:
@@ -160,10 +167,13 @@ class ComposerScreen(DeckScreen):
     # Planning.
 
     def _replan(self) -> None:
+        draft = self.composition.draft()
+        if self._drafted not in (None, draft):
+            self._launch_when_checked = False
+        self._drafted = draft
         self._changed_at = time.monotonic()
-        self._launch_when_checked = False
         self.checking.forget()
-        self._plan_offline(self.composition.draft())
+        self._plan_offline(draft)
 
     @work(thread=True, exclusive=True, group="plan")
     def _plan_offline(self, draft: Draft) -> None:

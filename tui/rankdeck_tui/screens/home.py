@@ -46,10 +46,17 @@ class HomeScreen(DeckScreen):
         ),
         Binding(
             "R",
-            "repeat",
+            "repeat(True)",
             "launch again",
-            tooltip="Compose this run again from its record; then S",
+            tooltip="Launch this run again from its record, once its nodes have been asked",
             id="home.repeat",
+        ),
+        Binding(
+            "c",
+            "repeat(False)",
+            "change it",
+            tooltip="Compose this run again from its record: change values, then S",
+            id="home.change",
         ),
         Binding("e", "edit", "edit", tooltip="Change the profile or pool", id="home.edit"),
         Binding("x", "stop", "stop", tooltip="Stop the run (asks first)", id="home.stop"),
@@ -201,13 +208,13 @@ class HomeScreen(DeckScreen):
         elif kind in ("profile", "pool"):
             self._form(kind, name)
         else:
-            self.notify("A run's record is not changed. R composes it again.", markup=False)
+            self.notify("A run's record is not changed. c composes it again.", markup=False)
 
-    def action_repeat(self) -> None:
-        """Compose the run under the cursor again."""
+    def action_repeat(self, launch: bool) -> None:
+        """Launch the run under the cursor again, or compose it again."""
         run = self._run_under_cursor()
         if run is not None:
-            self.compose_again(run)
+            self.compose_again(run, launch=launch)
 
     def action_stop(self) -> None:
         """Stop the run under the cursor."""

@@ -85,14 +85,8 @@ class RunScreen(DeckScreen):
         ),
         Binding("left_square_bracket", "tab(-1)", "Previous tab (narrow)", show=False, id="run.previous_tab"),
         Binding("right_square_bracket", "tab(1)", "Next tab (narrow)", show=False, id="run.next_tab"),
-        Binding(
-            "R",
-            "repeat",
-            "Launch again",
-            show=False,
-            tooltip="Compose this run again from its record",
-            id="run.repeat",
-        ),
+        Binding("R", "repeat(True)", "Launch again from the record", show=False, id="run.repeat"),
+        Binding("c", "repeat(False)", "Change values, then launch again", show=False, id="run.change"),
         Binding("s", "split", "split", tooltip="Add a tile for the rank under the cursor", id="run.split"),
         Binding(
             "tab", "pane(1)", "next pane", tooltip="To ranks, logs, nodes, events in turn", id="run.next_pane"
@@ -363,9 +357,9 @@ class RunScreen(DeckScreen):
 
         self.app.push_screen(StopScreen(self.run_id))
 
-    def action_repeat(self) -> None:
-        """Compose this run again."""
-        self.compose_again(self.run_id)
+    def action_repeat(self, launch: bool) -> None:
+        """Launch this run again, or compose it again."""
+        self.compose_again(self.run_id, launch=launch)
 
     def action_back(self) -> None:
         """To the list of runs."""

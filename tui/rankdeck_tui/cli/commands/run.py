@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from rankdeck_tui.cli import output
-from rankdeck_tui.cli.exits import EXIT_INTERRUPTED, EXIT_OK
+from rankdeck_tui.cli.exits import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNREACHED
 from rankdeck_tui.cli.follow import End, View, follow
 from rankdeck_tui.cli.interrupts import Interrupts
 from rankdeck_tui.cli.launching import launch
@@ -58,6 +58,14 @@ def _told(end: End, snapshot: RunSnapshot) -> int:
         output.say(f"run {snapshot.id} goes on: 'rankdeck attach {snapshot.id}' shows it again")
         return EXIT_OK
     output.say(f"run {snapshot.id} {snapshot.state}")
+    if end is End.NODES_LOST:
+        lost = [node for node in snapshot.nodes if not node.state.is_terminal]
+        output.error(
+            "; ".join(f"{node.name} can't be reached: {node.message}" for node in lost),
+            f"all other nodes have ended; 'rankdeck show {snapshot.id}' looks again, "
+            f"'rankdeck stop {snapshot.id}' ends what is left",
+        )
+        return EXIT_UNREACHED
     if snapshot.cause is not None:
         where = (
             snapshot.cause.node
