@@ -12,11 +12,12 @@ their output. The server's side is told beside it (sshd and what it started, her
 Lateness is the time from a line's write until its bytes are in rankdeck's record, or read from an ssh's pipe
 (four of them; the others print into files). The ranks' own CPU is in neither.
 
-How much an ssh costs depends on how often a rank writes: each write is a packet of its own, up to 1,000 a
-second and rank where a program flushes every line. Two cores can't drive that, so the ranks write 200 times a
-second, a few lines each time, which favours ssh. And 64 ssh with their sshd and tail at once leave two cores
-no rest: lines pile up, go in larger packets, and ssh looks cheaper than it is where there is room. So they
-run 16 at a time, all 64 ranks writing, and their CPU is added up. `busy` tells if the machine had room.
+How much an ssh costs depends on how often a rank writes, as each write is a packet of its own: up to 1,000 a
+second and rank where a program flushes every line, few where it buffers. Here the ranks write 200 times a
+second, five lines each time. The ratio is worse for rankdeck where they write less often, and better where
+they write more often; two cores can't drive the latter. And 64 ssh with their sshd and tail at once leave two
+cores no rest: lines pile up, go in larger packets, and ssh looks cheaper than it is where there is room. So
+they run 16 at a time, all 64 ranks writing, and their CPU is added up. `busy` tells if the machine had room.
 
 Needs an OpenSSH server and client, and a C compiler (Debian: openssh-server, gcc).
 """

@@ -184,8 +184,13 @@ class LiveRun:
 
     def set_size(self, name: str, size: int, grown: float | None) -> None:
         """Note a log's size; name as in the protocol, such as `3.out`."""
+        self.set_sizes({name: size}, grown)
+
+    def set_sizes(self, sizes: Mapping[str, int], grown: float | None) -> None:
+        """Note the sizes of logs that grew at the same time."""
         with self._changed:
-            self._growth[name] = Growth(size, grown)
+            for name, size in sizes.items():
+                self._growth[name] = Growth(size, grown)
             self._bump()
 
     def on_watch(self, callback: Callable[[], None] | None) -> None:

@@ -40,7 +40,7 @@ class Mirror:
                 self._sizes[name] = 0
         return self._sizes[name]
 
-    def write(self, name: str, offset: int, data: bytes) -> None:
+    def write(self, name: str, offset: int, data: bytes | memoryview) -> None:
         """Put bytes in their place. What is here already is left as it is.
 
         Args:

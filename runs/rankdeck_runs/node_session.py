@@ -12,9 +12,10 @@ from typing import Any
 from rankdeck_backends.connection import AgentConnection
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_runs import layout
+from rankdeck_runs.mirror import GapError
 from rankdeck_runs.runwriter import RunWriter
 from rankdeck_runs.targets import Target, run_folder
-from rankdeck_runs.values import integer, number, text
+from rankdeck_runs.values import integer, number
 
 SAMPLE_SECONDS = 2.0
 SHARED_PATIENCE = 10.0
@@ -170,9 +171,8 @@ class NodeSession:
 
     def _take(self, header: Mapping[str, Any], body: bytes) -> None:
         match header.get("ev"):
-            case "log":
-                offset = integer(header, "offset") or 0
-                self._writer.log(self._target.node_rank, text(header, "name"), offset, body)
+            case "logs":
+                self._writer.logs(self._target.node_rank, log_parts(header.get("parts"), body))
             case "event":
                 event = header.get("event")
                 if isinstance(event, dict):
@@ -196,6 +196,26 @@ class NodeSession:
                 if size is not None:
                     grown = None if quiet is None else time.time() - quiet
                     self._writer.live.set_size(str(name), size, grown)
+
+
+def log_parts(told: object, body: bytes) -> list[tuple[str, int, memoryview]]:
+    """The pieces of one `logs` event: name, offset and bytes of each.
+
+    Raises:
+        GapError: the event's parts are not what its body holds.
+    """
+    found: list[tuple[str, int, memoryview]] = []
+    at, view = 0, memoryview(body)
+    for part in told if isinstance(told, list) else ():
+        match part:
+            case [str(name), int(offset), int(length)] if offset >= 0 and length >= 0:
+                found.append((name, offset, view[at : at + length]))
+                at += length
+            case _:
+                raise GapError(f"the node told of a piece of a log in words not known here: {part!r:.80}")
+    if at != len(body):
+        raise GapError(f"the node told of {at} bytes of logs and sent {len(body)}")
+    return found
 
 
 @asynccontextmanager

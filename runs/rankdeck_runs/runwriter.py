@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rankdeck_runs import events, layout
@@ -60,17 +60,20 @@ class RunWriter:
         if seq is not None and seq > self.live.last_seq(node):
             self._take({**event, "node": node})
 
-    def log(self, node_rank: int, name: str, offset: int, data: bytes) -> None:
-        """Add bytes of a log, named as in the protocol.
+    def logs(self, node_rank: int, parts: Sequence[tuple[str, int, memoryview]]) -> None:
+        """Add bytes of logs: of each its name as in the protocol, the offset and the bytes.
 
         Raises:
             GapError: bytes before them are missing.
             OSError: they can't be written.
         """
-        file = layout.from_protocol(name, node_rank)
-        if file is not None:
-            self.mirror.write(file, offset, data)
-            self.live.set_size(name, offset + len(data), time.time())
+        sizes = {}
+        for name, offset, data in parts:
+            file = layout.from_protocol(name, node_rank)
+            if file is not None:
+                self.mirror.write(file, offset, data)
+                sizes[name] = offset + len(data)
+        self.live.set_sizes(sizes, time.time())
 
     def sample(self, node: str, sample: Mapping[str, Any]) -> None:
         """Show a node's load, and keep its GPUs' now and then.

@@ -165,10 +165,16 @@ class Client:
         parts = []
         offset = start
         for header, body in list(self.frames):
-            if header.get("id") == number and header.get("ev") == "log" and header["name"] == name:
-                assert header["offset"] == offset, header
-                parts.append(body)
-                offset += len(body)
+            if header.get("id") != number or header.get("ev") != "logs":
+                continue
+            at = 0
+            for told, begin, length in header["parts"]:
+                if told == name:
+                    assert begin == offset, header
+                    parts.append(body[at : at + length])
+                    offset += length
+                at += length
+            assert at == len(body), header
         return b"".join(parts)
 
     def close(self) -> None:

@@ -78,12 +78,14 @@ class Follower:
             event = header["event"]
             assert event["seq"] == len(self.events) + 1, f"after {len(self.events)} events came {event}"
             self.events.append(event)
-        elif header["ev"] == "log":
-            data = self.logs.setdefault(header["name"], bytearray())
-            assert header["offset"] == len(data), (
-                f"{header['name']} has {len(data)} bytes, then came {header}"
-            )
-            data += body
+        elif header["ev"] == "logs":
+            at = 0
+            for name, offset, length in header["parts"]:
+                data = self.logs.setdefault(name, bytearray())
+                assert offset == len(data), f"{name} has {len(data)} bytes, then came {header}"
+                data += body[at : at + length]
+                at += length
+            assert at == len(body), header
 
     def named(self, name: str) -> list[dict[str, Any]]:
         """Events of one name, in order."""

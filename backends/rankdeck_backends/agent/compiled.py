@@ -1,7 +1,7 @@
 """The agent's zip with compiled modules in it, kept beside the original for the next session or shim.
 
-Compiling all modules takes several times as long as starting the interpreter, and Python keeps no compiled
-modules for a zip by itself. The source stays in it for interpreters that can't use what this one compiled.
+Compiling takes longer than all the rest of a start, and Python keeps no compiled modules for a zip by itself.
+The source stays in it for interpreters that can't use what this one compiled.
 """
 
 import os

@@ -16,7 +16,9 @@ GROWING, QUIET = 0.02, 0.1
 """Seconds between looks at the files: while something grows, and else."""
 PER_FILE, GROWING_MOST = 0.0003, 0.04
 """Seconds that each file which grew adds to that, and the most it becomes: what following costs the login
-side depends on the number of frames, so many busy ranks are told in fewer and larger ones."""
+side depends on the number of pieces, so many busy ranks are told in fewer and larger ones."""
+PIECES = 256 << 10
+"""Bytes after which a frame takes no further file's piece."""
 QUIET_AFTER = 1.0
 SLOW = 1.0
 """Seconds between looks at what need not be seen at once: new files, sizes, the supervisor."""
@@ -181,28 +183,40 @@ class Follow:
             tail.open()
 
     def _send_logs(self):
-        """One frame a file and turn, so that a talkative rank does not silence the others."""
+        """One piece a file and turn, so that a talkative rank does not silence the others."""
         session = self._session
         order = self._order
         count = len(order)
         complete = True
-        sent = 0
+        sent = size = 0
+        parts, pieces = [], []
         for step in range(count):
             tail = order[(self._turn + step) % count]
             if tail.fd is None or not tail.waiting():
                 continue
-            if not session.has_room():
-                self._turn = (self._turn + step) % count
-                return False, sent
+            if size >= PIECES or not session.has_room():
+                self._put_logs(parts, pieces)
+                parts, pieces, size = [], [], 0
+                if not session.has_room():
+                    self._turn = (self._turn + step) % count
+                    return False, sent
             offset = tail.offset
             data = tail.take()
             if data:
                 sent += 1
-                header = '{{"id":{},"ev":"log","name":"{}","offset":{}}}'.format(self._id, tail.name, offset)
-                session.output.put(wire.encode_text(header, data))
+                size += len(data)
+                parts.append('["{}",{},{}]'.format(tail.name, offset, len(data)))
+                pieces.append(data)
                 if tail.waiting():
                     complete = False
+        self._put_logs(parts, pieces)
         return complete, sent
+
+    def _put_logs(self, parts, pieces):
+        """One frame for many files: what following costs the login side depends on the number of frames."""
+        if parts:
+            header = '{{"id":{},"ev":"logs","parts":[{}]}}'.format(self._id, ",".join(parts))
+            self._session.output.put(wire.encode_text(header, b"".join(pieces)))
 
     def _send_sizes(self, now):
         changed = {}
