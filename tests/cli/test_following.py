@@ -1,0 +1,73 @@
+"""When following a run from the command line ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from rankdeck_runs.states import NodeState, NodeStatus, RunSnapshot, RunState
+from rankdeck_tui.cli import follow
+from rankdeck_tui.cli.follow import End
+from rankdeck_tui.cli.interrupts import Choice, Interrupts
+
+
+class Told:
+    """A live run and its engine in one, whose state is what the test says."""
+
+    def __init__(self, snapshot: RunSnapshot) -> None:
+        self.told = snapshot
+
+    def attach(self, run_id: str) -> Told:
+        return self
+
+    def watch(self, ranks: Any) -> None: ...
+
+    def wait(self, version: int, timeout: float) -> int:
+        time.sleep(0.01)
+        return version
+
+    def snapshot(self) -> RunSnapshot:
+        return self.told
+
+
+class NoView:
+    def show(self, snapshot: RunSnapshot) -> int:
+        return 0
+
+    def finish(self, snapshot: RunSnapshot) -> None: ...
+
+
+def told(state: RunState, *nodes: NodeState) -> RunSnapshot:
+    statuses = tuple(NodeStatus(f"n{i}", i, f"10.0.0.{i}", node) for i, node in enumerate(nodes))
+    return RunSnapshot("r", state, "p", "pytorch", "pool", "ssh", len(nodes), statuses)
+
+
+def followed(live: Told) -> End:
+    with Interrupts() as interrupts:
+        end, _ = follow.follow(live, "r", NoView(), interrupts, lambda: Choice.CONTINUE)  # type: ignore[arg-type]
+    return end
+
+
+def test_dead_nodes_are_not_waited_for_once_all_others_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "LOST_SECONDS", 0.2)
+    live = Told(told(RunState.LOST, NodeState.FAILED, NodeState.LOST))
+    assert followed(live) is End.NODES_LOST
+
+
+def test_where_all_nodes_are_out_of_reach_it_may_be_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "LOST_SECONDS", 0.05)
+    monkeypatch.setattr(follow, "SETTLE_SECONDS", 0.05)
+    live = Told(told(RunState.LOST, NodeState.LOST, NodeState.LOST))
+
+    def come_back() -> None:
+        live.told = told(RunState.SUCCEEDED, NodeState.SUCCEEDED, NodeState.SUCCEEDED)
+
+    later = threading.Timer(0.6, come_back)
+    later.start()
+    began = time.monotonic()
+    assert followed(live) is End.RUN_ENDED
+    assert time.monotonic() - began >= 0.5
+    later.join()
