@@ -95,6 +95,7 @@ class Client:
             stdout=subprocess.PIPE,
             env={**os.environ, "RANKDECK_SSH_CONFIG": str(server.config), "RANKDECK_HOME": OWN_PLACE},
             cwd=place,
+            start_new_session=True,  # a signal to our group must leave it there to end the run
         )
         self.go = go
         """Once this file is there, the ranks write."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import uuid
@@ -21,6 +22,8 @@ from rankdeck_profiles.model import BackendKind, PoolNode
 @contextmanager
 def scratch() -> Iterator[Path]:
     """A folder for all that a benchmark writes, node folder and record included; removed at the end."""
+    # `timeout` ends us with SIGTERM: what was started must be ended then, too.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     folder = Path(tempfile.mkdtemp(prefix="rankdeck-bench-"))
     os.environ["RANKDECK_NODE_DIR"] = str(folder / "node")
     os.environ["RANKDECK_HOME"] = str(folder / "home")

@@ -60,7 +60,10 @@ def serve(folder: Path) -> Iterator[Server]:
     config.write_text(_client_config(folder, port))
     with (folder / "sshd.log").open("wb") as log:
         process = subprocess.Popen(
-            [path, "-D", "-e", "-f", str(folder / "sshd_config")], stdin=subprocess.DEVNULL, stderr=log
+            [path, "-D", "-e", "-f", str(folder / "sshd_config")],
+            stdin=subprocess.DEVNULL,
+            stderr=log,
+            start_new_session=True,
         )
     server = Server(process.pid, port, config)
     try:
