@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from rankdeck_profiles import environment, frameworks, placeholders
 from rankdeck_profiles.errors import PlanError
 from rankdeck_profiles.facts import NodeFacts
-from rankdeck_profiles.frameworks.base import NodeJob, check_options
+from rankdeck_profiles.frameworks.base import NodeJob
 from rankdeck_profiles.masking import is_secret
 from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
 from rankdeck_profiles.placement import Placement, Share, place
@@ -56,7 +56,7 @@ def plan(
         PlanError: profile, pool and facts do not fit together.
     """
     framework = frameworks.get(profile.framework)
-    check_options(framework, profile.options)
+    framework.check(profile)
     notes = _Notes()
     _check_env(profile, notes)
     placement = place(profile, pool, facts, node_names=node_names)
@@ -68,17 +68,26 @@ def plan(
     for share in placement.shares:
         found = known.get(share.node.name)
         job = _job(profile, pool, placement, share, head, known)
-        processes, why = framework.processes(job)
-        reasons.update(why)
+        work = framework.work(job)
+        for name, why in work.reasons.items():
+            reasons.setdefault(name, why)
+        for text in work.warnings:
+            notes.warn(text)
+        for text in work.assumed:
+            notes.assume(text)
         nodes.append(
             NodePlan(
                 node=share.node.name,
                 node_rank=share.node_rank,
                 address=job.address,
                 ranks=share.ranks,
-                processes=processes,
-                env_removed=environment.removed(found.leftovers, profile.env_from) if found else (),
-                needs=_needs(profile, job, framework),
+                processes=work.processes,
+                env_removed=environment.removed(found.leftovers, profile.env_from, framework.removes)
+                if found
+                else (),
+                needs=_needs(profile, job, work.needs),
+                rank_env=work.rank_env,
+                cwd=job.cwd,
             )
         )
     _note_oddities(pool, placement, known, head, notes)
@@ -125,8 +134,16 @@ def _job(
         program = (python, "-u", "-m", profile.module)
     else:
         program = tuple(expand_home(word, home) for word in profile.command)
+    common = environment.common(
+        share,
+        placement,
+        pool,
+        known,
+        ranks_start_more=frameworks.get(profile.framework).starts_more(profile),
+    )
     return NodeJob(
         profile=profile,
+        pool=pool,
         placement=placement,
         share=share,
         head=head,
@@ -135,7 +152,8 @@ def _job(
         python=python,
         program=program,
         args=tuple(expand_home(word, placeholders.escape(home)) for word in profile.args),
-        common=environment.common(share, placement, pool, known),
+        common=(*common, *environment.asked_for(profile, head, placement)),
+        facts=known,
     )
 
 
@@ -155,9 +173,8 @@ def _head(
     return Head(node.name, address_of(node, found), port)
 
 
-def _needs(profile: Profile, job: NodeJob, framework: frameworks.Framework) -> tuple[Need, ...]:
+def _needs(profile: Profile, job: NodeJob, own: tuple[Need, ...]) -> tuple[Need, ...]:
     needs = [Need("dir", job.cwd, why="workdir")]
-    own = framework.needs(job.python)
     if profile.script is not None or profile.module is not None or any(need.by for need in own):
         needs.append(Need("program", job.python, why="python"))
     if profile.script is not None:
