@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rankdeck_profiles import environment, frameworks, placeholders
-from rankdeck_profiles.errors import PlanError
+from rankdeck_profiles import environment, frameworks, placeholders, plan_checks
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.frameworks.base import NodeJob
-from rankdeck_profiles.masking import is_secret
 from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
 from rankdeck_profiles.placement import Placement, Share, place
 from rankdeck_profiles.plan import Head, LaunchPlan, Need, NodePlan
-from rankdeck_profiles.settings import IDENTITY, OWN
 
 DEFAULT_PORT = 29500
 """Where rank 0 listens if nobody says (torch/distributed/run.py has the same default)."""
@@ -58,9 +55,10 @@ def plan(
     framework = frameworks.get(profile.framework)
     framework.check(profile)
     notes = _Notes()
-    _check_env(profile, notes)
+    plan_checks.check_env(profile, framework, notes.warn)
     placement = place(profile, pool, facts, node_names=node_names)
     known = dict(facts or {})
+    plan_checks.check_gloo(profile, placement, known)
     _note_assumptions(placement, pool, profile, known, notes)
     head = _head(profile, pool, placement, known, notes)
     nodes = []
@@ -90,6 +88,7 @@ def plan(
                 cwd=job.cwd,
             )
         )
+    plan_checks.check_sizes(nodes)
     _note_oddities(pool, placement, known, head, notes)
     return LaunchPlan(
         framework=profile.framework,
@@ -184,28 +183,6 @@ def _needs(profile: Profile, job: NodeJob, own: tuple[Need, ...]) -> tuple[Need,
     else:
         needs.append(Need("program", job.program[0], why="command"))
     return (*needs, *own)
-
-
-def _check_env(profile: Profile, notes: _Notes) -> None:
-    framework = frameworks.get(profile.framework)
-    for name in (*profile.env, *profile.env_from):
-        where = "[env]" if name in profile.env else "env_from"
-        if name in IDENTITY or name in OWN:
-            hint = "use master_port" if name == "MASTER_PORT" else "it is computed from the placement"
-            raise PlanError(
-                f"{name} in {where}: it differs from rank to rank or from node to node", f"remove it; {hint}"
-            )
-        if name in framework.sets_itself:
-            notes.warn(f"{name} in {where} has no effect: {framework.name} sets it itself")
-        elif name.startswith("TORCHELASTIC_") and not framework.sets_itself:
-            notes.warn(f"{name} in {where}: torch takes it as a sign that torchrun started it")
-    for name, value in profile.env.items():
-        if is_secret(name):
-            notes.warn(
-                f"{name} in [env] looks like a secret and is recorded with the run; env_from keeps it out"
-            )
-        if value.startswith("~/"):
-            notes.warn(f'{name} = "{value}" in [env]: `~` is not expanded there')
 
 
 def _note_assumptions(

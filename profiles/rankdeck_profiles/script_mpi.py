@@ -6,20 +6,35 @@ mpirun hands no environment on that could be relied upon, so every rank's shell 
 from __future__ import annotations
 
 from rankdeck_profiles import frameworks, shell
+from rankdeck_profiles.errors import PlanError
 from rankdeck_profiles.frameworks.mpi_dialect import forwarding
 from rankdeck_profiles.plan import FILES, LaunchPlan, NodePlan, Process, RankSource
 from rankdeck_profiles.script_parts import enter, exports, removal, set_up
 
 _BY_BASH = 'command -v bash >/dev/null 2>&1 && exec bash -c "$1" bash; exec sh -c "$1" sh'
 
+_LONGEST = 130000
+"""Bytes: Open MPI sets OMPI_ARGV to all arguments together, and no variable may be longer than 128 KiB."""
+
 
 def mpirun(plan: LaunchPlan, process: Process) -> str:
-    """The lines that start mpirun, with the ranks' shell text as its program."""
+    """The lines that start mpirun, with the ranks' shell text as its program.
+
+    Raises:
+        PlanError: the text is too long.
+    """
     source = process.rank_from
     assert source is not None
+    text = _rank_text(plan, process, source)
+    if len(text.encode(errors="surrogateescape")) > _LONGEST:
+        raise PlanError(
+            "the variables of this plan are too large for a printed script: mpirun hands its ranks one text "
+            f"of {_LONGEST} bytes at most",
+            "put large values into files; `rankdeck run` has no such limit",
+        )
     words = [_word(part) for part in forwarding(process.launcher, source, plan.env_from)]
-    text = shell.word(_rank_text(plan, process, source))
-    program = ["sh", "-c", shell.word(_BY_BASH), "sh", text] if plan.setup else ["sh", "-c", text, "sh"]
+    quoted = shell.word(text)
+    program = ["sh", "-c", shell.word(_BY_BASH), "sh", quoted] if plan.setup else ["sh", "-c", quoted, "sh"]
     return _write_files(process) + f"exec {shell.wrapped([*words, *program])}\n"
 
 

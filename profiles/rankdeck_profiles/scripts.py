@@ -88,6 +88,9 @@ def as_scripts(plan: LaunchPlan) -> dict[str, str]:
         run what `rankdeck run` runs: the same variables taken away and set, the same setup lines, the same
         commands. Variables of `env_from` are taken from the shell that runs the script, and asked for. The
         exit status is the first failing rank's.
+
+    Raises:
+        PlanError: an mpirun's ranks cannot be handed so much (the variables are too large).
     """
     return {node.node: _script(plan, node) for node in plan.nodes}
 
