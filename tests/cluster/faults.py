@@ -81,7 +81,7 @@ def fill_disk(node: Node, leave_kib: int = 0) -> None:
     if free:
         raise ClusterError(f"{node.name}: {free} blocks are still free on its disk")
     if leave_kib:
-        node.run(["truncate", f"--size=-{leave_kib}K", "/filler"])
+        node.run(["truncate", f"--size=-{int(leave_kib)}K", "/filler"])
 
 
 def empty_disk(node: Node) -> None:

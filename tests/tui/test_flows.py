@@ -438,3 +438,15 @@ async def test_quit_asks_nothing(place: Path) -> None:
         await sees(pilot, "R running")
         await pilot.press("q")
     assert app.return_code == 0
+
+
+async def test_a_run_that_has_ended_is_not_asked_to_stop(place: Path) -> None:
+    record = running(place)
+    happen(record, ended(record))
+    app = deck(place)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "succeeded")
+        await pilot.press("x")
+        await until(pilot, lambda: any("nothing to stop" in note.message for note in app._notifications))
+        assert not app.screen.is_modal
+        assert not engine_of(app).stopped

@@ -219,10 +219,14 @@ class HomeScreen(DeckScreen):
     def action_stop(self) -> None:
         """Stop the run under the cursor."""
         run = self._run_under_cursor()
-        if run is not None:
-            from rankdeck_tui.screens.stop import StopScreen
+        if run is None:
+            return
+        if any(each.id == run and listing.has_ended(each) for each in self.shelf.runs):
+            self.notify("This run has ended: there is nothing to stop.", markup=False)
+            return
+        from rankdeck_tui.screens.stop import StopScreen
 
-            self.app.push_screen(StopScreen(run))
+        self.app.push_screen(StopScreen(run))
 
     def action_filter(self) -> None:
         """Type a filter for all three tables."""

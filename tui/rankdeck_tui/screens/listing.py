@@ -106,6 +106,12 @@ def goes_on(run: RunSummary) -> bool:
     return not state.is_terminal or (not run.complete and state is not RunState.UNKNOWN)
 
 
+def has_ended(run: RunSummary) -> bool:
+    """Whether nothing of a run is left to stop. An unknown state is no such evidence."""
+    state = state_of(run)
+    return state.is_terminal and state is not RunState.UNKNOWN
+
+
 def state_of(run: RunSummary) -> RunState:
     """The state a summary tells."""
     return RunState(run.state) if run.state in list(RunState) else RunState.UNKNOWN
