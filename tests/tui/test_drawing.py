@@ -162,3 +162,9 @@ def test_durations(seconds: float | None, shown: str) -> None:
 )
 def test_sizes(count: int, shown: str) -> None:
     assert words.size(count) == shown
+
+
+def test_a_noun_with_a_plural_of_its_own() -> None:
+    assert words.plural(1, "left-over process", "left-over processes") == "1 left-over process"
+    assert words.plural(2000, "left-over process", "left-over processes") == "2,000 left-over processes"
+    assert words.plural(4, "rank") == "4 ranks"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 rank`, `4 ranks`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def plural(count: int, noun: str, many: str = "") -> str:
+    """`1 rank`, `4 ranks`; `many` for nouns that don't just get an s."""
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 
 def duration(seconds: float | None) -> str:

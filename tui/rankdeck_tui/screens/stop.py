@@ -134,7 +134,7 @@ class StopScreen(ModalScreen[bool]):
             ranks = [str(rank) for rank, _ in progress.left if rank is not None]
             others = sum(rank is None for rank, _ in progress.left)
             what = [f"rank{'s' if len(ranks) > 1 else ''} {', '.join(ranks[:12])}"] if ranks else []
-            what += [words.plural(others, "other process").replace("processs", "processes")] if others else []
+            what += [words.plural(others, "other process", "other processes")] if others else []
             grace = (
                 f"   SIGKILL in {words.duration(progress.grace_left)}"
                 if progress.left and not self._forced

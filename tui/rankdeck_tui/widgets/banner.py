@@ -45,7 +45,8 @@ def banner_lines(snapshot: RunSnapshot, look: Look, *, rows: int) -> tuple[Parts
     )
     said.append((f"; {rest}.", ink.dim if snapshot.complete else ink.warn))
     if snapshot.swept:
-        said.append((f" {words.plural(len(snapshot.swept), 'left-over process')} ended.", ink.warn))
+        swept = words.plural(len(snapshot.swept), "left-over process", "left-over processes")
+        said.append((f" {swept} ended.", ink.warn))
     return title, [said]
 
 
