@@ -38,6 +38,15 @@ class Broken:
     error: RankdeckError
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Everything saved, as it was at one moment."""
+
+    profiles: tuple[Profile, ...]
+    pools: tuple[Pool, ...]
+    broken: tuple[Broken, ...]
+
+
 class Library:
     """Saved profiles and pools. Reads the disk at each call: files are few and edited by hand."""
 
@@ -78,22 +87,21 @@ class Library:
 
     def profiles(self) -> tuple[Profile, ...]:
         """The profiles that can be read, by name."""
-        return self._readable(PROFILES, self._load_profile)
+        return self._read(PROFILES, self._load_profile)[0]
 
     def pools(self) -> tuple[Pool, ...]:
         """The pools that can be read, by name."""
-        return self._readable(POOLS, _load_pool)
+        return self._read(POOLS, _load_pool)[0]
 
     def broken(self) -> tuple[Broken, ...]:
         """The files that cannot be used, each with its error. They hide farther files of their name, too."""
-        found = []
-        for kind, load in ((PROFILES, self._load_profile), (POOLS, _load_pool)):
-            for name, path in self.paths(kind).items():
-                try:
-                    load(path)
-                except RankdeckError as error:
-                    found.append(Broken(kind, name, path, error))
-        return tuple(found)
+        return self.contents().broken
+
+    def contents(self) -> Contents:
+        """What `profiles`, `pools` and `broken` give, with each file read once."""
+        profiles, broken_profiles = self._read(PROFILES, self._load_profile)
+        pools, broken_pools = self._read(POOLS, _load_pool)
+        return Contents(profiles, pools, broken_profiles + broken_pools)
 
     def profile(self, name_or_path: str, overrides: Sequence[Override | str] = ()) -> Profile:
         """One profile.
@@ -212,14 +220,16 @@ class Library:
     def _given(self, path: str) -> Path:
         return self.start_dir / os.path.expanduser(path)
 
-    def _readable(self, kind: str, load: Callable[[Path], _Value]) -> tuple[_Value, ...]:
-        found = []
-        for path in self.paths(kind).values():
+    def _read(
+        self, kind: str, load: Callable[[Path], _Value]
+    ) -> tuple[tuple[_Value, ...], tuple[Broken, ...]]:
+        found, broken = [], []
+        for name, path in self.paths(kind).items():
             try:
                 found.append(load(path))
-            except RankdeckError:  # listed by `broken`
-                continue
-        return tuple(found)
+            except RankdeckError as error:
+                broken.append(Broken(kind, name, path, error))
+        return tuple(found), tuple(broken)
 
     def _find(self, kind: str, name: str, error: type[RankdeckError]) -> Path:
         known = self.paths(kind)

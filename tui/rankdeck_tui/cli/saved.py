@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,10 @@ from rankdeck_tui.cli.exits import EXIT_FAILED, EXIT_OK
 from rankdeck_tui.cli.surroundings import library
 
 if TYPE_CHECKING:
-    from rankdeck_profiles.library import Library
+    from rankdeck_profiles.library import Broken, Library
+
+Writer = Callable[[Path, Mapping[str, Any]], object]
+"""One of `rankdeck_profiles.edit`: takes a file and the keys to set in it."""
 
 
 class EditorError(RankdeckError):
@@ -68,12 +71,45 @@ def settings(texts: list[str]) -> dict[str, Any]:
     }
 
 
-def list_broken(kind: str) -> int:
-    """Tells of the files that can't be used. Returns how many there are."""
-    broken = [entry for entry in library().broken() if entry.kind == kind]
-    for entry in broken:
+def list_broken(broken: Sequence[Broken], kind: str) -> int:
+    """Tells of the files of one kind that can't be used. Returns how many there are."""
+    of_kind = [entry for entry in broken if entry.kind == kind]
+    for entry in of_kind:
         output.error(entry.error.message, entry.error.hint)
-    return len(broken)
+    return len(of_kind)
+
+
+def new(kind: str, args: Namespace, given: Mapping[str, Any], write: Writer) -> int:
+    """Saves a new file.
+
+    Args:
+        kind: `profiles` or `pools`.
+        args: the name, and `--set` values, which win.
+        given: what the other options say; what was not given is None or empty.
+        write: writes the file, after checking it.
+    """
+    values = {key: value for key, value in given.items() if value not in (None, [])}
+    path = library().new_path(kind, args.name)
+    write(path, {**values, **settings(args.overrides)})
+    output.say(f"saved {path}")
+    return EXIT_OK
+
+
+def edit(kind: str, args: Namespace, write: Writer, check: Callable[[], object]) -> int:
+    """Changes a saved file: the `--set` values, or without any in the person's editor.
+
+    Args:
+        kind: `profiles` or `pools`.
+        args: the name and the `--set` values.
+        write: writes changes into the file, after checking them.
+        check: reads what the editor left, to tell what is wrong with it.
+    """
+    path = library().path(kind, args.name)
+    if not args.overrides:
+        return edit_by_hand(path, check)
+    write(path, settings(args.overrides))
+    output.say(f"saved {path}")
+    return EXIT_OK
 
 
 def edit_by_hand(path: Path, check: Callable[[], object]) -> int:

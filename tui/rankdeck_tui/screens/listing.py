@@ -89,9 +89,8 @@ def read_shelf(home: RunHome, library: Library, engine: Engine) -> Shelf:
         # A record too damaged to follow is still listed, with what its summary says.
         with contextlib.suppress(RankdeckError):
             live[run.id] = engine.attach(run.id)
-    return Shelf(
-        runs, library.profiles(), library.pools(), library.broken(), live, read=True, problem=problem
-    )
+    saved = library.contents()
+    return Shelf(runs, saved.profiles, saved.pools, saved.broken, live, read=True, problem=problem)
 
 
 def parts_of(key: str) -> tuple[str, str]:

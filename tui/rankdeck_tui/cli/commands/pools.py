@@ -66,7 +66,8 @@ def as_json(pool: Pool) -> dict[str, Any]:
 
 
 def _list(args: Namespace) -> int:
-    pools = library().pools()
+    contents = library().contents()
+    pools = contents.pools
     if args.json:
         output.print_json([as_json(pool) for pool in pools])
     elif pools:
@@ -86,7 +87,7 @@ def _list(args: Namespace) -> int:
         )
     else:
         output.say("no pools yet: \"rankdeck pools new lab 'n[1-4]' --backend ssh\" saves one")
-    return EXIT_WRONG if saved.list_broken(KIND) else EXIT_OK
+    return EXIT_WRONG if saved.list_broken(contents.broken, KIND) else EXIT_OK
 
 
 def _show(args: Namespace) -> int:
@@ -121,19 +122,10 @@ def _new(args: Namespace) -> int:
         "slots": args.slots,
         "interface": args.interface,
     }
-    values = {key: value for key, value in given.items() if value not in (None, [])}
-    path = library().new_path(KIND, args.name)
-    edit.new_pool(path, {**values, **saved.settings(args.overrides)})
-    output.say(f"saved {path}")
-    return EXIT_OK
+    return saved.new(KIND, args, given, edit.new_pool)
 
 
 def _edit(args: Namespace) -> int:
-    path = library().path(KIND, args.name)
-    if args.overrides:
-        from rankdeck_profiles import edit
+    from rankdeck_profiles import edit
 
-        edit.write_pool(path, saved.settings(args.overrides))
-        output.say(f"saved {path}")
-        return EXIT_OK
-    return saved.edit_by_hand(path, lambda: library().pool(args.name))
+    return saved.edit(KIND, args, edit.write_pool, lambda: library().pool(args.name))

@@ -91,7 +91,8 @@ def as_json(profile: Profile) -> dict[str, Any]:
 
 
 def _list(args: Namespace) -> int:
-    profiles = library().profiles()
+    contents = library().contents()
+    profiles = contents.profiles
     if args.json:
         output.print_json([as_json(profile) for profile in profiles])
     elif profiles:
@@ -112,7 +113,7 @@ def _list(args: Namespace) -> int:
         output.say(
             "no profiles yet: 'rankdeck profiles new NAME --framework torchrun --script train.py' saves one"
         )
-    return EXIT_WRONG if saved.list_broken(KIND) else EXIT_OK
+    return EXIT_WRONG if saved.list_broken(contents.broken, KIND) else EXIT_OK
 
 
 def _program(profile: Profile) -> str:
@@ -143,19 +144,10 @@ def _new(args: Namespace) -> int:
         "nodes": args.nodes,
         "procs_per_node": args.procs_per_node,
     }
-    values = {key: value for key, value in given.items() if value not in (None, [])}
-    path = library().new_path(KIND, args.name)
-    edit.new_profile(path, {**values, **saved.settings(args.overrides)})
-    output.say(f"saved {path}")
-    return EXIT_OK
+    return saved.new(KIND, args, given, edit.new_profile)
 
 
 def _edit(args: Namespace) -> int:
-    path = library().path(KIND, args.name)
-    if args.overrides:
-        from rankdeck_profiles import edit
+    from rankdeck_profiles import edit
 
-        edit.write_profile(path, saved.settings(args.overrides))
-        output.say(f"saved {path}")
-        return EXIT_OK
-    return saved.edit_by_hand(path, lambda: library().profile(args.name))
+    return saved.edit(KIND, args, edit.write_profile, lambda: library().profile(args.name))
