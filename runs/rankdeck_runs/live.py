@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rankdeck_runs.failures import Failure
 from rankdeck_runs.fold import Fold
@@ -48,8 +48,7 @@ class LinkStatus:
     """Why it is lost."""
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(NamedTuple):
     """How large one log of a rank is, and when it last grew."""
 
     size: int = 0

@@ -52,13 +52,15 @@ class Mirror:
             GapError: bytes before them are missing.
             OSError: they can't be written (disk full).
         """
-        size = self.size(name)
+        size = self._sizes.get(name)
+        if size is None:
+            size = self.size(name)
         if offset > size:
             raise GapError(f"{name}: bytes from {size} to {offset} were missed")
         known = size - offset
         if known >= len(data):
             return
-        view = memoryview(data)[known:]
+        view = memoryview(data)[known:] if known else data
         while view:
             written = os.pwrite(self._handle(name), view, size)
             if written == 0:

@@ -204,15 +204,17 @@ def log_parts(told: object, body: bytes) -> list[tuple[str, int, memoryview]]:
     Raises:
         GapError: the event's parts are not what its body holds.
     """
+    # Some thousand pieces come in a second when many ranks talk: plain tests, as patterns cost twice the time.
     found: list[tuple[str, int, memoryview]] = []
     at, view = 0, memoryview(body)
-    for part in told if isinstance(told, list) else ():
-        match part:
-            case [str(name), int(offset), int(length)] if offset >= 0 and length >= 0:
+    for part in told if type(told) is list else ():
+        if type(part) is list and len(part) == 3:
+            name, offset, length = part
+            if type(name) is str and type(offset) is type(length) is int and offset >= 0 and length >= 0:
                 found.append((name, offset, view[at : at + length]))
                 at += length
-            case _:
-                raise GapError(f"the node told of a piece of a log in words not known here: {part!r:.80}")
+                continue
+        raise GapError(f"the node told of a piece of a log in words not known here: {part!r:.80}")
     if at != len(body):
         raise GapError(f"the node told of {at} bytes of logs and sent {len(body)}")
     return found

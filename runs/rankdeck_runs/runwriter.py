@@ -68,10 +68,11 @@ class RunWriter:
             OSError: they can't be written.
         """
         sizes = {}
+        write = self.mirror.write
         for name, offset, data in parts:
             file = layout.from_protocol(name, node_rank)
             if file is not None:
-                self.mirror.write(file, offset, data)
+                write(file, offset, data)
                 sizes[name] = offset + len(data)
         self.live.set_sizes(sizes, time.time())
 
