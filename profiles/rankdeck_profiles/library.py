@@ -6,9 +6,8 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rankdeck_profiles import paths
 from rankdeck_profiles.errors import PoolError, ProfileError, RankdeckError
@@ -27,8 +26,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*", re.ASCII)
 _Value = TypeVar("_Value", "Profile", "Pool")
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(NamedTuple):
     """A file of the library that cannot be used."""
 
     kind: str
@@ -38,8 +36,7 @@ class Broken:
     error: RankdeckError
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(NamedTuple):
     """Everything saved, as it was at one moment."""
 
     profiles: tuple[Profile, ...]

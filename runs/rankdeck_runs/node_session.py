@@ -204,7 +204,7 @@ def log_parts(told: object, body: bytes) -> list[tuple[str, int, memoryview]]:
     Raises:
         GapError: the event's parts are not what its body holds.
     """
-    # Some thousand pieces come in a second when many ranks talk: plain tests, as patterns cost twice the time.
+    # Many ranks send some thousand pieces a second: plain tests, as patterns cost twice the time.
     found: list[tuple[str, int, memoryview]] = []
     at, view = 0, memoryview(body)
     for part in told if type(told) is list else ():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable
@@ -111,6 +112,10 @@ class RankdeckApp(App[None]):
         self.stylesheet.add_source(SHEET, read_from=("rankdeck", "SHEET"))
         self.refresh_css(animate=False)
         self.push_screen(HomeScreen())
+        if not gc.isenabled():
+            # What was loaded so far stays: collections need not go through it again and again.
+            gc.freeze()
+            gc.enable()
         if self.open_run is not None:
             self.show_run(self.open_run)
 

@@ -54,7 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def dispatch(arguments: list[str]) -> int:
     """Runs the command that `arguments` names; without one, opens the screen."""
     if not arguments:
-        return commands.load("tui").run(_no_arguments())
+        from rankdeck_tui.cli.screen import open_screen
+
+        return open_screen()
     name = arguments[0]
     if name in ("-h", "--help", "help"):
         print(commands.usage())
@@ -86,9 +88,3 @@ def _what_exists(name: str) -> str:
     near = get_close_matches(name, commands.NAMES, n=1)
     meant = f"did you mean {near[0]!r}? " if near else ""
     return f"{meant}commands: {', '.join(commands.NAMES)}"
-
-
-def _no_arguments() -> commands.Arguments:
-    from argparse import Namespace
-
-    return Namespace()

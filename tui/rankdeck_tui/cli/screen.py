@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from typing import TYPE_CHECKING, Any, cast
@@ -81,6 +82,8 @@ def open_screen(run_id: str | None = None) -> int:
         NoTerminalError: there is no terminal.
     """
     require_terminal()
+    # Imports make much and drop nothing: looking for garbage is in vain. The app switches it on again.
+    gc.disable()
     from rankdeck_tui.app import run_app
 
     home = run_home()

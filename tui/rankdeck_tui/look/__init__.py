@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rankdeck_tui.look.glyphs import Glyphs, choose
 from rankdeck_tui.look.ink import Ink, in_colour, without_colour
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """The inks and glyphs one app paints with."""
 
     ink: Ink
