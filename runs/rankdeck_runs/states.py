@@ -49,7 +49,7 @@ class NodeState(StrEnum):
     FAILED = "failed"
     STOPPED = "stopped"
     LOST = "lost"
-    """It can't be reached right now; its ranks keep the state they were last seen in."""
+    """It can't be reached right now; so its ranks that had not ended are lost, too."""
     UNKNOWN = "unknown"
     """It was reached, and knows nothing (any more) of this run."""
 
@@ -69,14 +69,14 @@ class RankState(StrEnum):
     STOPPED = "stopped"
     """It ended because we, or its own launcher after another rank's failure, asked it to."""
     LOST = "lost"
-    """Its node no longer knows of the run."""
+    """It had not ended when its node was last heard of, which can't be reached or forgot the run."""
     UNKNOWN = "unknown"
     """It is gone, and its exit status is not to be had."""
 
     @property
     def is_terminal(self) -> bool:
         """Whether the rank is known to be over."""
-        return self not in (RankState.WAITING, RankState.RUNNING)
+        return self not in (RankState.WAITING, RankState.RUNNING, RankState.LOST)
 
 
 _RUN_TERMINAL = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.STOPPED, RunState.UNKNOWN})

@@ -17,8 +17,13 @@ def rank_status(state: Folded, rank: RankStatus, first: Failure | None) -> RankS
     interval): a SIGTERM that we did not send, after another failure or a person's stop, is theirs.
     """
     node = state.nodes.get(rank.node)
-    if node is not None and node.missing is not None and not rank.state.is_terminal:
-        return replace(rank, state=RankState.LOST, why=node.missing)
+    if node is not None and not rank.state.is_terminal:
+        if node.missing is not None:
+            return replace(rank, state=RankState.LOST, why=node.missing)
+        if node.refused is not None:
+            return replace(rank, state=RankState.FAILED, why=f"never started: {node.refused}")
+        if node.link_lost is not None:
+            return replace(rank, state=RankState.LOST, why=f"last seen {rank.state}: {node.link_lost}")
     others = state.stop_asked is not None or (first is not None and first.rank != rank.rank)
     if rank.state is RankState.FAILED and rank.signal == "TERM" and others:
         return replace(rank, state=RankState.STOPPED)

@@ -202,17 +202,20 @@ def test_a_stop_that_reached_nobody_leaves_the_run_running(story):
     assert story.state is RunState.RUNNING
 
 
-def test_a_lost_link_shows_and_ranks_keep_their_state(story):
+def test_a_lost_link_shows_and_its_ranks_are_lost_until_it_is_back(story):
     story.running().login("link_lost", node="n2", step="lost", message="cut")
     snapshot = story.snapshot
     assert snapshot.nodes[1].state is NodeState.LOST
     assert snapshot.nodes[1].message == "cut"
     assert snapshot.state is RunState.RUNNING
-    assert {rank.state for rank in snapshot.ranks} == {RankState.RUNNING}
+    assert story.rank_states == ["running", "running", "lost", "lost"]
+    assert snapshot.ranks[3].why == "last seen running: cut"
+    assert not snapshot.ranks[3].state.is_terminal
     assert story.login("link_lost", node="n1", step="lost", message="cut").state is RunState.LOST
     assert story.login("link_up", node="n1", skew=0).state is RunState.RUNNING
     story.ended(2)  # whoever brought this event has reached n2
     assert story.snapshot.nodes[1].state is NodeState.RUNNING
+    assert story.rank_states == ["running", "running", "succeeded", "running"]
 
 
 def test_an_unknown_exit_is_neither_success_nor_failure(story):
@@ -237,6 +240,8 @@ def test_a_node_that_knows_nothing_leaves_its_ranks_lost(story):
 def test_a_refused_start_fails_the_run(story):
     story.created().started("n1").login("start_asked", node="n2")
     story.login("start_refused", node="n2", message="no space left", hint="")
+    assert story.rank_states[2:] == ["failed", "failed"]
+    assert story.snapshot.ranks[2].why == "never started: no space left"
     assert story.snapshot.nodes[1].state is NodeState.FAILED
     story.node("n1", "node_ended", state="stopped")
     snapshot = story.snapshot

@@ -312,6 +312,46 @@ async def test_filter_search_wrap_and_streams_in_a_tile(place: Path) -> None:
         await sees(pilot, "rank 1 step 59", "a warning")
 
 
+async def test_escape_takes_the_filter_away_before_it_leaves(place: Path) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "rank 0 step 59")
+        await pilot.press("enter", "slash", *"step 1", "enter")
+        await sees(pilot, "/step 1 11")
+        await pilot.press("escape")
+        await sees(pilot, "rank 0 step 59")
+        assert "/step 1" not in text(app)
+        assert isinstance(app.screen, RunScreen)
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, RunScreen))
+
+
+async def test_a_low_screen_shows_one_log_at_a_time(place: Path) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=(40, 10)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, RunScreen) and bool(board_of(app).tiles))
+        await pilot.press("s", "s", "enter")
+        await sees(pilot, "3 of 3", "rank 0 step 59")
+        await pilot.press("tab", "tab")
+        await sees(pilot, "2 of 3", "rank 1 step 59")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.focused, RankGrid))
+        assert "rank 1 step" not in text(app)
+
+
+async def test_many_tiles_on_a_screen_made_small_are_shown_in_turn(place: Path) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "rank 3 step 59")
+        await pilot.resize_terminal(80, 24)
+        await sees(pilot, "1 of 4", "rank 0 step 59")
+        await pilot.press("tab", "tab")
+        await sees(pilot, "2 of 4", "rank 1 step 59")
+
+
 async def test_the_next_bad_rank_opens_with_both_streams(place: Path) -> None:
     record = running(place)
     app = deck(place, record.id, now=NOW)
@@ -377,6 +417,26 @@ async def test_stopping_asks_then_shows_what_is_left(place: Path) -> None:
         await sees(pilot, "Nothing of the run is left")
         await pilot.press("enter")
         await until(pilot, lambda: "Nothing of the run is left" not in text(app))
+
+
+async def test_the_question_takes_y_and_n(place: Path) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    engine = engine_of(app)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "R running 4")
+        await pilot.press("x")
+        await sees(pilot, "Stop " + record.id)
+        await pilot.press("n")
+        await until(pilot, lambda: "Cancel" not in text(app))
+        assert engine.stopped == []
+        await pilot.press("x")
+        await sees(pilot, "Cancel")
+        await pilot.press("y")
+        await sees(pilot, "Stopping " + record.id)
+        await pilot.press("y")
+        await pilot.pause()
+        assert engine.stopped == [(record.id, False)]
 
 
 async def test_an_ended_run_needs_no_node_and_says_that_it_ended(place: Path) -> None:

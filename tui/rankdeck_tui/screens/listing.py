@@ -15,7 +15,7 @@ from ClusterShell.NodeSet import NodeSet, NodeSetParseError
 from rankdeck_profiles import pools
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import Pool, Profile
-from rankdeck_runs.states import RunState
+from rankdeck_runs.states import NodeState, RunState
 from rankdeck_runs.summary import RunSummary
 from rankdeck_tui.logs.pattern import Pattern
 from rankdeck_tui.look import Look, marks, words
@@ -279,12 +279,17 @@ def _run_detail(run: RunSummary, shelf: Shelf, look: Look, now: float) -> list[P
     ink = look.ink
     cause = run.cause
     live = shelf.live.get(run.id)
+    lost: list[str] = []
     if live is not None:
         found = live.snapshot().cause
         cause = found.message if found else cause
+        lost = [node.name for node in live.snapshot().nodes if node.state is NodeState.LOST]
     first: list[Part] = [(f"{run.framework} {run.profile} on {run.pool}", ink.dim)]
     if live is None and not state_of(run).is_terminal and run.updated:
         first.append((f"   last seen {words.age(now - run.updated)} ago", ink.warn))
+    if lost:
+        more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+        first.append((f"   can't be reached: {', '.join(lost[:3])}{more}", ink.lost))
     return [first, [(cause, ink.bad)] if cause else [("", ink.text)]]
 
 

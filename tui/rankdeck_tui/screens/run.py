@@ -9,7 +9,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
-from textual.events import Key, Resize
+from textual.events import DescendantFocus, Key, Resize
 from textual.message import Message
 
 from rankdeck_profiles.errors import RankdeckError
@@ -36,6 +36,8 @@ FIRST_TILES = 4
 """Tiles opened at first, where there is room: one a rank."""
 TILE_ROWS = 9
 """Rows a tile should have for that."""
+LOWEST_SHARED = 15
+"""Rows of a narrow screen that holds title, banner, grid and keys, and a tile that shows anything."""
 
 
 class RunScreen(DeckScreen):
@@ -291,7 +293,10 @@ class RunScreen(DeckScreen):
     def action_pane(self, step: int) -> None:
         """To the next pane: ranks, logs, nodes, events."""
         panes = [self.query_one(name) for name in ("#grid", "#board", "#nodes", "#events")]
-        shown = [pane for pane in panes if pane.display]
+        shown = [pane for pane in panes if pane.display and self.query_one("#side").display]
+        if not shown:  # the logs over the whole screen
+            self.board.go_round(step)
+            return
         at = shown.index(self.focused) if self.focused in shown else -1
         shown[(at + step) % len(shown)].focus()
 
@@ -362,9 +367,13 @@ class RunScreen(DeckScreen):
         self.compose_again(self.run_id, launch=launch)
 
     def action_back(self) -> None:
-        """To the list of runs."""
+        """Out of what was opened last: a filter or search, the full screen, the dashboard."""
+        if self.board.has_focus and self.board.clear_texts():
+            return
         if self.has_class("-full") or self.has_class("-grid"):
             self._leave_full()
+            if self._low:
+                self.query_one(RankGrid).focus()
         else:
             self.dismiss(None)
 
@@ -380,6 +389,17 @@ class RunScreen(DeckScreen):
         self._show_tab()
         if self.size.width < 100:
             self.query_one(("#board", "#nodes", "#events")[index]).focus()
+
+    @property
+    def _low(self) -> bool:
+        """Whether logs find no room below the grid."""
+        return self.size.width < 100 and self.size.height < LOWEST_SHARED
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """Logs that are gone to are to be seen."""
+        if event.widget is self.board and self._low and not self.has_class("-full"):
+            self.remove_class("-grid")
+            self.add_class("-full")
 
     def _show_tab(self) -> None:
         index = self.query_one(Tabs).index

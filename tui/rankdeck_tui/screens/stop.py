@@ -27,6 +27,8 @@ class StopScreen(ModalScreen[bool]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", "close", id="stop.close"),
+        Binding("y", "yes", "Stop the run", show=False, id="stop.yes"),
+        Binding("n", "close", "Do not stop it", show=False, id="stop.no"),
         Binding("left,right,h,l", "other", "Other button", show=False, id="stop.other"),
         Binding(
             "x", "force", "force", show=False, tooltip="SIGKILL at once (while stopping)", id="stop.force"
@@ -56,8 +58,8 @@ class StopScreen(ModalScreen[bool]):
             yield Static(Content(f"Stop {cleaned(self._run_id)}?"), classes="dialog-title", markup=False)
             yield Static(Content(self._question()), classes="dialog-text", markup=False)
             with Horizontal(classes="dialog-buttons"):
-                yield Button(Content("Cancel"), id="cancel", compact=True)
-                yield Button(Content("Stop the run"), id="stop", compact=True, variant="error")
+                yield Button(Content("Cancel (n)"), id="cancel", compact=True)
+                yield Button(Content("Stop the run (y)"), id="stop", compact=True, variant="error")
 
     def on_mount(self) -> None:
         """Cancel is what Enter means."""
@@ -142,6 +144,11 @@ class StopScreen(ModalScreen[bool]):
             )
             lines.append(f"{cleaned(node)}: {' and '.join(what) + ' left' if what else 'gone'}{grace}")
         return "\n".join(lines[:12])
+
+    def action_yes(self) -> None:
+        """Yes to the question. It answers nothing else: a second y is no order to kill."""
+        if self._future is None and self.query_one("#stop").display:
+            self._begin(force=False)
 
     def action_force(self) -> None:
         """Second step: SIGKILL at once. Only while a stop is under way."""

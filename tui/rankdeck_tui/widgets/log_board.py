@@ -18,6 +18,9 @@ from rankdeck_tui.logs.view import LogView
 from rankdeck_tui.widgets import tile_painting
 from rankdeck_tui.widgets.painted import Painted
 
+LOWEST = 5
+"""Rows of a tile that shows three of text; where that is not to be had, one tile takes the board."""
+
 
 class Ask(StrEnum):
     """What the board needs a line of text for."""
@@ -145,7 +148,7 @@ class LogBoard(Painted, can_focus=True):
         for index, tile in enumerate(self.tiles):
             for view in tile.views:
                 tile.dirty = view.tick() or tile.dirty
-            if tile.dirty and index < len(self._regions):
+            if tile.dirty and index < len(self._regions) and self._regions[index]:
                 changed.append(self._regions[index])
         if changed:
             self._strips = None
@@ -168,6 +171,15 @@ class LogBoard(Painted, can_focus=True):
                 view.set_query(pattern)
         self._repaint_tiles()
 
+    def clear_texts(self) -> bool:
+        """Take filter and search of the focused tile away; False if it has none."""
+        tile = self.tile
+        if tile is None or not any(view.filter or view.query for view in tile.views):
+            return False
+        for ask in Ask:
+            self.set_text(ask, "")
+        return True
+
     def close_all(self) -> None:
         """End all threads."""
         for tile in self.tiles:
@@ -180,16 +192,20 @@ class LogBoard(Painted, can_focus=True):
         if not self.tiles:
             return []
         self._regions = rectangles(len(self.tiles), width, height)
+        if len(self.tiles) > 1 and min(region.height for region in self._regions) < LOWEST:
+            self._regions = [Region() for _ in self.tiles]
+            self._regions[self.focused_tile] = Region(0, 0, width, height)
+            return self._picture(self.focused_tile, self._regions[self.focused_tile], one_of=len(self.tiles))
         pictures = [self._picture(index, region) for index, region in enumerate(self._regions)]
         rows: list[Strip] = []
         for band in band_rows(self._regions):
             rows += [Strip.join(parts) for parts in zip(*(pictures[index] for index in band), strict=True)]
         return rows
 
-    def _picture(self, index: int, region: Region) -> list[Strip]:
+    def _picture(self, index: int, region: Region, *, one_of: int = 0) -> list[Strip]:
         tile = self.tiles[index]
         focused = self.has_focus and index == self.focused_tile
-        key = (region.size, focused, index == self.focused_tile, len(self.tiles))
+        key = (region.size, focused, index == self.focused_tile, len(self.tiles), one_of and index)
         cached = self._pictures.get(id(tile))
         if cached is None or cached[0] != key or tile.dirty:
             alone = len(self.tiles) == 1
@@ -202,6 +218,7 @@ class LogBoard(Painted, can_focus=True):
                 focused=focused,
                 ended=self._logs.ended,
                 chosen=index == self.focused_tile and not alone,
+                place=f"{index + 1} of {one_of}" if one_of else "",
             )
             cached = self._pictures[id(tile)] = (key, picture)
             tile.dirty = False
@@ -300,6 +317,11 @@ class LogBoard(Painted, can_focus=True):
             self.repaint()
         else:
             self.post_message(self.Left(step))
+
+    def go_round(self, step: int) -> None:
+        """From the last tile to the first, or the other way."""
+        self.focused_tile = 0 if step > 0 else max(0, len(self.tiles) - 1)
+        self.repaint()
 
     # Mouse.
 

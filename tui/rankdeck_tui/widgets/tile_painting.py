@@ -26,6 +26,7 @@ def paint(
     focused: bool,
     chosen: bool,
     ended: bool,
+    place: str = "",
 ) -> list[Strip]:
     """One tile.
 
@@ -37,12 +38,14 @@ def paint(
         nothing: what an empty log says.
         focused: True where keys go to this tile.
         ended: True where nothing more will be written.
+        place: which of several tiles this is, where the others are not in sight.
         chosen: True for the tile that would get them if the board had the focus, among others.
     """
     ink = look.ink
     width, height = max(0, size.width - 2), max(0, size.height - 2)
     dot: Part = (f" {look.glyphs.dot} ", ink.faint)
     title: list[Part] = [(tile.target.title, ink.title_focus if focused or chosen else ink.title)]
+    title += [dot, (place, ink.dim)] if place else []
     title += [dot, *about] if about else []
     title += [dot, (str(tile.stream), ink.text)]
     rows: list[Strip] = []
