@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.events import DescendantFocus, Key, Resize
 from textual.message import Message
@@ -18,7 +18,7 @@ from rankdeck_runs.live import LiveRun, Sample
 from rankdeck_runs.states import RunSnapshot
 from rankdeck_tui.logs.of_run import RunLogs
 from rankdeck_tui.logs.tiles import Stream, Target
-from rankdeck_tui.screens import run_titles
+from rankdeck_tui.screens import run_keys, run_titles
 from rankdeck_tui.screens.base import DeckScreen
 from rankdeck_tui.widgets.banner import Banner
 from rankdeck_tui.widgets.bars import KeyBar, TitleBar
@@ -51,53 +51,7 @@ class RunScreen(DeckScreen):
             self.live = live
             self.error = error
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("x", "stop", "stop", tooltip="Stop the run (asks first)", id="run.stop"),
-        Binding(
-            "e",
-            "next_bad",
-            "next bad rank",
-            tooltip="Open the logs of the next failed or lost rank",
-            id="run.next_bad",
-        ),
-        Binding(
-            "f",
-            "full",
-            "full",
-            tooltip="The grid, or the logs, over the whole screen; and back",
-            id="run.full",
-        ),
-        Binding(
-            "less_than_sign,comma",
-            "rank(-1)",
-            "Previous rank in this tile",
-            show=False,
-            id="run.previous_rank",
-        ),
-        Binding(
-            "greater_than_sign,full_stop", "rank(1)", "Next rank in this tile", show=False, id="run.next_rank"
-        ),
-        Binding(
-            "L",
-            "launcher",
-            "launcher log",
-            show=False,
-            tooltip="The launcher's own output",
-            id="run.launcher",
-        ),
-        Binding("left_square_bracket", "tab(-1)", "Previous tab (narrow)", show=False, id="run.previous_tab"),
-        Binding("right_square_bracket", "tab(1)", "Next tab (narrow)", show=False, id="run.next_tab"),
-        Binding("R", "repeat(True)", "Launch again from the record", show=False, id="run.repeat"),
-        Binding("c", "repeat(False)", "Change values, then launch again", show=False, id="run.change"),
-        Binding("s", "split", "split", tooltip="Add a tile for the rank under the cursor", id="run.split"),
-        Binding(
-            "tab", "pane(1)", "next pane", tooltip="To ranks, logs, nodes, events in turn", id="run.next_pane"
-        ),
-        Binding("shift+tab", "pane(-1)", "Previous pane", show=False, id="run.previous_pane"),
-        Binding(
-            "escape,q", "back", "back", tooltip="Back to the list of runs; the run goes on", id="always.back"
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = run_keys.BINDINGS
 
     def __init__(self, run_id: str) -> None:
         super().__init__()
