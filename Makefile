@@ -1,14 +1,16 @@
 # make demo            a real 2-node x 2-rank PyTorch DDP run in the terminal UI    (HEADLESS=1: without a terminal)
 # make test            everything the tests need, then the tests                    (ARGS="-k name": pytest's arguments)
+# make test-frameworks real runs of Lightning, Transformers, Accelerate, JAX, ... (installs them: some minutes, 2 GB)
 # make check           lint, types, floors
 # make bench           the benchmarks
 #
 # PYTHON=...           the Python to build on; the demo's ranks use its torch if it has one, else one is installed
-# VENV=.venv           where everything is installed
+# VENV=.venv           where everything is installed; FRAMEWORKS=.venv-frameworks where the frameworks are
 # TORCH=torch==...     what to install as torch (may carry pip options)
 
 PYTHON ?= python3
 VENV ?= .venv
+FRAMEWORKS ?= .venv-frameworks
 TORCH ?= torch==2.13.0
 HEADLESS ?=
 ARGS ?=
@@ -16,7 +18,7 @@ ARGS ?=
 BIN := $(VENV)/bin
 SAY := @printf '%s\n'
 
-.PHONY: demo test check bench setup clean help
+.PHONY: demo test test-frameworks check bench setup clean help
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
@@ -32,6 +34,14 @@ test: $(VENV)/.installed-dev
 	@tools/torch-python "" "$(VENV)" "$(TORCH)" >/dev/null
 	$(SAY) "running the tests (some minutes)"
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-frameworks: $(VENV)/.installed-dev
+	@tools/system-packages
+	@test -x "$(FRAMEWORKS)/bin/python" || "$(PYTHON)" -m venv "$(FRAMEWORKS)"
+	$(SAY) "installing the frameworks into $(FRAMEWORKS) (some minutes)"
+	@tools/torch-python "" "$(FRAMEWORKS)" "$(TORCH)" >/dev/null
+	@"$(FRAMEWORKS)/bin/python" -m pip install --quiet lightning accelerate transformers jax mpi4py
+	@RANKDECK_FRAMEWORKS_PYTHON="$$(realpath -s "$(FRAMEWORKS)/bin/python")" $(BIN)/python -m pytest -m frameworks $(ARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

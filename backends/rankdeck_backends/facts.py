@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankdeck_backends.base import NodeError, NodeRefusal, Problem, Step
-from rankdeck_profiles.facts import GpuFacts, NodeFacts
+from rankdeck_profiles.facts import GpuFacts, NodeFacts, mpi_from_json
 from rankdeck_profiles.masking import shown
 from rankdeck_profiles.model import BackendKind, Pool, PoolNode
 
@@ -21,6 +21,13 @@ class _Interface:
     loopback: bool
     up: bool
     addresses: tuple[_Address, ...]
+    networks: tuple[str, ...] = ()
+    """The network of each address; empty where the node does not tell."""
+
+    def network_of(self, address: str) -> str | None:
+        """The network that one of its addresses is in."""
+        by_address = dict(zip(map(str, self.addresses), self.networks, strict=False))
+        return by_address.get(address) or None
 
     def reachable_address(self) -> _Address | None:
         """Its first address that other machines can use, IPv4 before IPv6."""
@@ -65,6 +72,10 @@ def from_probe(
             machine=str(facts["boot"]),
             leftovers={name: shown(name, str(value)) for name, value in facts["leftovers"].items()},
             free_port=facts.get("free_port"),
+            network=next((found for each in interfaces if (found := each.network_of(address))), None),
+            uid=facts.get("uid"),
+            mpi=mpi_from_json(facts.get("mpi")),
+            software={str(name): str(version) for name, version in facts.get("software", {}).items()},
             raw=facts,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -143,12 +154,14 @@ def _holder(address: _Address, interfaces: Sequence[_Interface]) -> _Interface |
 
 
 def _interface(entry: Mapping[str, Any]) -> _Interface:
-    parsed = (_parse(text) for text in entry["addresses"])
+    networks = [*entry.get("networks", ()), *[""] * len(entry["addresses"])]
+    parsed = [(_parse(text), str(net)) for text, net in zip(entry["addresses"], networks, strict=False)]
     return _Interface(
         name=str(entry["name"]),
         loopback=bool(entry["loopback"]),
         up=bool(entry["up"]),
-        addresses=tuple(address for address in parsed if address is not None),
+        addresses=tuple(address for address, _ in parsed if address is not None),
+        networks=tuple(network for address, network in parsed if address is not None),
     )
 
 

@@ -6,6 +6,7 @@ import os
 import secrets
 import stat
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,9 +97,12 @@ def profile_values(profile: Profile) -> dict[str, Any]:
         "process_count",
         "master_port",
         "env_from",
+        "communication_backend",
+        "azure_names",
     ):
-        if getattr(profile, key) != getattr(default, key):
-            values[key] = getattr(profile, key)
+        value = getattr(profile, key)
+        if value != getattr(default, key):
+            values[key] = value.value if isinstance(value, StrEnum) else value
     values.update({f"env.{_quoted(name)}": value for name, value in profile.env.items()})
     values.update({f"options.{_quoted(name)}": value for name, value in profile.options.items()})
     if profile.stop != default.stop:

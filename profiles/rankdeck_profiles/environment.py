@@ -11,9 +11,9 @@ from fnmatch import fnmatchcase
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.leftovers import LEFTOVERS, Leftover
 from rankdeck_profiles.masking import shown
-from rankdeck_profiles.model import BackendKind, Pool
+from rankdeck_profiles.model import BackendKind, Pool, Profile
 from rankdeck_profiles.placement import Placement, Share
-from rankdeck_profiles.plan import RemovedVariable
+from rankdeck_profiles.plan import Head, RemovedVariable
 from rankdeck_profiles.settings import Setting
 
 INTERFACE_VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
@@ -24,7 +24,12 @@ networks, nodes then wait for each other on different ones."""
 
 
 def common(
-    share: Share, placement: Placement, pool: Pool, facts: Mapping[str, NodeFacts] | None
+    share: Share,
+    placement: Placement,
+    pool: Pool,
+    facts: Mapping[str, NodeFacts] | None,
+    *,
+    ranks_start_more: bool = False,
 ) -> tuple[Setting, ...]:
     """What every framework's ranks get on one node.
 
@@ -33,6 +38,7 @@ def common(
         placement: all nodes, for how many there are and which of them are one machine.
         pool: may name the interface.
         facts: what the nodes said, by name; without a node's facts, what depends on them is left out.
+        ranks_start_more: each rank will start one more process a slot, which share the CPUs.
     """
     settings = []
     interface = interface_of(share, placement, pool, facts)
@@ -41,7 +47,7 @@ def common(
         settings += [Setting(variable, name, why) for variable in INTERFACE_VARIABLES]
     found = (facts or {}).get(share.node.name)
     if found is not None:
-        ranks = _ranks_on_machine(found, placement, facts or {})
+        ranks = _ranks_on_machine(found, placement, facts or {}, ranks_start_more)
         threads = max(1, found.cpus // ranks)
         why = f"{found.cpus} CPUs, {ranks} {'rank' if ranks == 1 else 'ranks'} on this machine"
         settings.append(Setting("OMP_NUM_THREADS", str(threads), why))
@@ -72,35 +78,60 @@ def interface_of(
     return found.interface, f"holds the node's address {found.address}"
 
 
-def leftover(name: str) -> Leftover | None:
-    """The entry of `LEFTOVERS` that a variable's name falls under, if any."""
-    return next((entry for entry in LEFTOVERS if fnmatchcase(name, entry.pattern)), None)
+def asked_for(profile: Profile, head: Head, placement: Placement) -> tuple[Setting, ...]:
+    """What the profile's own switches add for every framework.
+
+    The names of Azure Batch are those that Azure ML sets for its MPI jobs, the one with the port only where
+    there are several nodes (Azure ML's guide to distributed training; deepspeed/comm/comm.py reads them).
+    """
+    settings = []
+    if profile.communication_backend is not None:
+        settings.append(
+            Setting("RANKDECK_COMM_BACKEND", profile.communication_backend.value, "communication_backend")
+        )
+    if profile.azure_names:
+        why = "azure_names: where scripts made for Azure find the head node"
+        if len(placement.shares) > 1:
+            settings.append(Setting("AZ_BATCH_MASTER_NODE", f"{head.address}:{head.port}", why))
+        settings.append(Setting("AZ_BATCHAI_MPI_MASTER_NODE", head.address, why))
+    return tuple(settings)
 
 
-def removed(found: Mapping[str, str], keep: Iterable[str]) -> tuple[RemovedVariable, ...]:
+def leftover(name: str, families: Iterable[Leftover] = LEFTOVERS) -> Leftover | None:
+    """The entry that a variable's name falls under, if any."""
+    return next((entry for entry in families if fnmatchcase(name, entry.pattern)), None)
+
+
+def removed(
+    found: Mapping[str, str], keep: Iterable[str], families: Iterable[Leftover] = LEFTOVERS
+) -> tuple[RemovedVariable, ...]:
     """What is taken out of a node's environment.
 
     Args:
         found: variables of other launchers and schedulers that the node reported.
         keep: names that the profile asks for by `env_from`; they get the login shell's value.
+        families: those that the framework must not see.
 
     Returns:
         By name; values of secrets masked.
     """
     kept = frozenset(keep)
+    listed = tuple(families)
     variables = []
     for name in sorted(found):
-        entry = leftover(name)
+        entry = leftover(name, listed)
         if entry is not None and name not in kept:
             variables.append(RemovedVariable(name, shown(name, found[name]), entry.why))
     return tuple(variables)
 
 
-def _ranks_on_machine(found: NodeFacts, placement: Placement, facts: Mapping[str, NodeFacts]) -> int:
-    """Ranks of this run that share the node's CPUs: nodes with one boot id are one machine."""
+def _ranks_on_machine(
+    found: NodeFacts, placement: Placement, facts: Mapping[str, NodeFacts], ranks_start_more: bool
+) -> int:
+    """Processes of this run that share the node's CPUs: nodes with one boot id are one machine."""
     total = 0
     for share in placement.shares:
         other = facts.get(share.node.name)
         if share.node.name == found.node or (other and other.machine and other.machine == found.machine):
-            total += len(share.ranks)
+            total += max(1, share.slots) if ranks_start_more else len(share.ranks)
     return total or 1

@@ -33,3 +33,15 @@ class PoolError(RankdeckError):
 
 class PlanError(RankdeckError):
     """Profile, pool and facts do not fit together (counts, slots, options)."""
+
+
+class FieldError(PlanError):
+    """One key of a profile cannot be so, whatever the nodes are.
+
+    Attributes:
+        where: the key, such as `("options", "ps")`; the file's reader adds file and line.
+    """
+
+    def __init__(self, where: tuple[str, ...], message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.where = where

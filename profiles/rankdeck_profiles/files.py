@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rankdeck_profiles import durations, frameworks, placeholders, source
-from rankdeck_profiles.errors import PlanError, PoolError, ProfileError
-from rankdeck_profiles.frameworks.base import check_options
-from rankdeck_profiles.model import OnRankFailure, Pool, Profile, StopPolicy
+from rankdeck_profiles.errors import FieldError, PlanError, PoolError, ProfileError
+from rankdeck_profiles.model import CommBackend, OnRankFailure, Pool, Profile, StopPolicy
 from rankdeck_profiles.overrides import Override, apply, parse_override
 from rankdeck_profiles.settings import IDENTITY, OWN
 from rankdeck_profiles.source import KeyPath, Source
@@ -93,6 +92,8 @@ def profile_from(read: Source, *, base: str | os.PathLike[str] | None = None) ->
         master_port=_port(read, raw.master_port),
         env={name: str(value) for name, value in raw.env.items()},
         env_from=tuple(raw.env_from),
+        communication_backend=_comm_backend(read, raw.communication_backend),
+        azure_names=raw.azure_names,
         options=raw.options,
         stop=_stop(read, raw.stop),
         metrics=dict(raw.metrics),
@@ -107,9 +108,9 @@ def profile_from(read: Source, *, base: str | os.PathLike[str] | None = None) ->
     except placeholders.PlaceholderError as problem:
         raise read.problem(("args", problem.index), f"args: {problem}", problem.hint) from None
     try:
-        check_options(frameworks.get(profile.framework), profile.options)
-    except PlanError as problem:
-        raise read.problem(("options", next(iter(profile.options))), problem.message, problem.hint) from None
+        frameworks.get(profile.framework).check(profile)
+    except FieldError as problem:
+        raise read.problem(problem.where, problem.message, problem.hint) from None
     return profile
 
 
@@ -153,6 +154,16 @@ def _port(read: Source, value: int | str) -> int | None:
             ("master_port",), f"master_port = {found}", 'allowed: "auto", or a number from 1 to 65535'
         )
     return value
+
+
+def _comm_backend(read: Source, value: str | None) -> CommBackend | None:
+    if value is not None and value not in list(CommBackend):
+        raise read.problem(
+            ("communication_backend",),
+            f'communication_backend = "{value}"',
+            f"allowed: {', '.join(CommBackend)}",
+        )
+    return None if value is None else CommBackend(value)
 
 
 def _stop(read: Source, raw: object) -> StopPolicy:

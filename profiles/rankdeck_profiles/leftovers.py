@@ -66,7 +66,7 @@ LEFTOVERS: tuple[Leftover, ...] = tuple(
         (_JAX, "JAX_COORDINATOR_* JAX_NUM_PROCESSES JAX_PROCESS_ID JAX_LOCAL_DEVICE_IDS"),
         (_ACCELERATE, "ACCELERATE_* FSDP_*"),
         (_AZURE, "AZUREML_* AZ_BATCH_* AZ_BATCHAI_*"),
-        (_SAGEMAKER, "SM_TRAINING_ENV"),
+        (_SAGEMAKER, "SM_*"),
         (_SCHEDULER, "JSM_NAMESPACE_* LSB_* FLUX_TASK_* PALS_*"),
     )
     for pattern in patterns.split()

@@ -16,6 +16,14 @@ class BackendKind(StrEnum):
     SSH = "ssh"
 
 
+class CommBackend(StrEnum):
+    """The library that the ranks exchange tensors with."""
+
+    NCCL = "nccl"
+    GLOO = "gloo"
+    MPI = "mpi"
+
+
 class OnRankFailure(StrEnum):
     """What happens to the other ranks when one fails."""
 
@@ -64,6 +72,10 @@ class Profile:
     env: Mapping[str, str] = field(default_factory=dict)
     env_from: tuple[str, ...] = ()
     """Names whose values are taken from the login shell, passed over stdin and never recorded."""
+    communication_backend: CommBackend | None = None
+    """Told to the program as RANKDECK_COMM_BACKEND, and to the framework where it has a way of its own."""
+    azure_names: bool = False
+    """True: also the names by which scripts written for Azure Batch and Azure ML find the head node."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The framework's own settings, checked by the framework."""
     stop: StopPolicy = StopPolicy()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rankdeck_profiles import frameworks
 from rankdeck_profiles.errors import PlanError
 from rankdeck_profiles.facts import NodeFacts
+from rankdeck_profiles.frameworks.base import Framework, default_counts
 from rankdeck_profiles.model import Pool, PoolNode, Profile
 
 MAX_RANKS = 4096
@@ -21,6 +22,8 @@ class Share:
     node: PoolNode
     node_rank: int
     ranks: tuple[int, ...]
+    slots: int = 0
+    """How many ranks the node takes; 0: not known."""
 
     @property
     def local_ranks(self) -> tuple[int, ...]:
@@ -69,22 +72,24 @@ def place(
     """
     nodes = _chosen(profile, pool, node_names)
     slots = [_slots(node, pool, facts) for node in nodes]
-    counts = _counts(profile, nodes, slots)
+    framework = frameworks.get(profile.framework)
+    counts = _counts(profile, framework, nodes, slots)
     for node, slot, count in zip(nodes, slots, counts, strict=True):
         if count > MAX_RANKS:
             raise PlanError(
                 f"{count} ranks on node {node.name}",
                 f"allowed: {MAX_RANKS}; lower procs_per_node or process_count",
             )
-        if slot.origin and count > slot.count:
+        if slot.origin and count > slot.count and framework.fills_slots(profile):
             raise PlanError(
                 f"{count} ranks on node {node.name}, which takes {slot.count} ({slot.origin})",
                 f"lower procs_per_node or process_count, use more nodes, or raise slots of '{pool.name}'",
             )
     shares = []
     first = 0
-    for node_rank, (node, count) in enumerate(zip(nodes, counts, strict=True)):
-        shares.append(Share(node, node_rank, tuple(range(first, first + count))))
+    for node_rank, (node, slot, count) in enumerate(zip(nodes, slots, counts, strict=True)):
+        known = slot.count if slot.origin else 0
+        shares.append(Share(node, node_rank, tuple(range(first, first + count)), known))
         first += count
     return Placement(tuple(shares))
 
@@ -127,29 +132,38 @@ def _slots(node: PoolNode, pool: Pool, facts: Mapping[str, NodeFacts] | None) ->
     return _Slots(1, "")
 
 
-def _counts(profile: Profile, nodes: Sequence[PoolNode], slots: Sequence[_Slots]) -> list[int]:
-    framework = frameworks.get(profile.framework)
+def _counts(
+    profile: Profile, framework: Framework, nodes: Sequence[PoolNode], slots: Sequence[_Slots]
+) -> list[int]:
+    names = [node.name for node in nodes]
+    free = [slot.count for slot in slots]
     if profile.process_count is not None:
-        each, rest = divmod(profile.process_count, len(nodes))
-        if rest or not each:
-            raise PlanError(
-                f"process_count = {profile.process_count} does not divide over {len(nodes)} nodes",
-                f"use a multiple of {len(nodes)}, or another number of nodes",
-            )
-        if profile.procs_per_node not in (None, each):
-            raise PlanError(
-                f"process_count = {profile.process_count} over {len(nodes)} nodes is {each} a node, "
-                f"but procs_per_node = {profile.procs_per_node}",
-                "give one of the two",
-            )
-        return [each] * len(nodes)
+        return _divided(profile, profile.process_count, framework, slots)
     if profile.procs_per_node is not None:
         return [profile.procs_per_node] * len(nodes)
-    counts = [framework.default_procs(slot.count) for slot in slots]
-    if framework.same_count_everywhere and len(set(counts)) > 1:
-        found = ", ".join(f"{node.name} {count}" for node, count in zip(nodes, counts, strict=True))
+    own = framework.counts(profile, names, free)
+    return own if own is not None else default_counts(framework, profile, names, free)
+
+
+def _divided(profile: Profile, total: int, framework: Framework, slots: Sequence[_Slots]) -> list[int]:
+    """The total over the nodes: evenly, or, where that is just what the nodes take together, by slots."""
+    nodes = len(slots)
+    takes = [slot.count for slot in slots]
+    known = all(slot.origin for slot in slots)
+    by_slots_too = profile.procs_per_node is None and known and not framework.same_count(profile)
+    if by_slots_too and total == sum(takes):
+        return takes
+    each, rest = divmod(total, nodes)
+    if rest or not each:
+        by_slots = f" (their slots are {' + '.join(map(str, takes))})" if len(set(takes)) > 1 else ""
         raise PlanError(
-            f"{framework.name} needs the same number of ranks on every node, and the slots differ: {found}",
-            f"set procs_per_node, such as {min(counts)}",
+            f"process_count = {total} does not divide over {nodes} nodes{by_slots}",
+            f"use a multiple of {nodes}, or another number of nodes",
         )
-    return counts
+    if profile.procs_per_node not in (None, each):
+        raise PlanError(
+            f"process_count = {total} over {nodes} nodes is {each} a node, "
+            f"but procs_per_node = {profile.procs_per_node}",
+            "give one of the two",
+        )
+    return [each] * nodes

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
-from rankdeck_profiles.model import OnRankFailure, StopPolicy
+from rankdeck_profiles.model import StopPolicy
+
+FILES = "@FILES@"
+"""In a launcher's words: the folder that holds the process's `files`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +21,47 @@ class Need:
     """Something that must be on the node before anything is started there."""
 
     kind: str
-    """`file` (readable), `dir` (may be entered), `program` (on PATH, or a path) or `module` (importable)."""
+    """`file` (readable), `dir` (may be entered), `program` (on PATH, or a path), `module` (importable) or
+    `port` (`address:port` can be bound)."""
     value: str
-    """The path, program or module name."""
+    """The path, program, module name, or address and port."""
     by: str = ""
     """For `module`: the interpreter that must find it."""
     why: str = ""
     """The profile's key that asks for it, for the message: `script`, `workdir`, `python`."""
+
+
+class ProcessKind(StrEnum):
+    """Who starts a process's ranks."""
+
+    RANK = "rank"
+    """The process is one rank: the node's supervisor starts it."""
+    LAUNCHER = "launcher"
+    """The process starts this node's ranks (torchrun, accelerate)."""
+    MPIRUN = "mpirun"
+    """The process, on the head node alone, starts the ranks of all nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankSource:
+    """By which variables of its launcher a rank knows who it is."""
+
+    rank: str
+    local_rank: str
+    world_size: str
+    keep: tuple[str, ...] = ()
+    """Globs over the variables that the launcher gives its ranks, which the program needs as they are. Only
+    for `mpirun`: elsewhere a rank inherits the launcher's whole environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndsWith:
+    """For a process that serves others and never ends by itself."""
+
+    ranks: tuple[int, ...]
+    """When all of these have ended well, this process is stopped, which counts as its success."""
+    addresses: tuple[str, ...] = ()
+    """Where those ranks listen while they work (`address:port`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +70,31 @@ class Process:
 
     ranks: tuple[int, ...]
     local_ranks: tuple[int, ...]
+    """For each of `ranks`, its number on its own node."""
     launcher: tuple[str, ...]
     """Starts the ranks (torchrun with its flags); empty where the supervisor starts the rank itself."""
     program: tuple[str, ...]
     """What a rank runs. The rank shim is put between launcher and program at the start, nothing else."""
     cwd: str
     env: Mapping[str, str]
-    """What rankdeck sets on top of the node's own environment, in the order it is shown."""
+    """What rankdeck sets on top of the node's own environment, in the order it is shown. For `mpirun`: the
+    launcher's alone; its ranks have their node's `rank_env`."""
     fill: bool = False
     """True: `$RANK`-like names in `program` are filled in on the node, by the shim."""
+    kind: ProcessKind = ProcessKind.RANK
+    rank_from: RankSource | None = None
+    """None where the supervisor itself knows the rank."""
+    macros: bool = False
+    """True: the launcher makes `$$` a `$` in every word (torchrun); the words are doubled for it."""
+    fixed_ranks: bool = True
+    """False: ranks are dealt out at the start and after each restart, so `ranks` says how many, not which."""
+    ends_with: EndsWith | None = None
+    inside: int = 0
+    """How many more processes the rank starts by itself, as far as known (Lightning: one a slot)."""
+    role: str = ""
+    """What the rank is in its framework's words: `worker 0`, `ps 1`."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Name -> text: written on the node before the start; the launcher's words name them by `FILES`."""
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -66,8 +120,19 @@ class NodePlan:
     address: str
     ranks: tuple[int, ...]
     processes: tuple[Process, ...]
+    """Empty where another node's mpirun starts this node's ranks."""
     env_removed: tuple[RemovedVariable, ...] = ()
     needs: tuple[Need, ...] = ()
+    rank_env: Mapping[str, str] = field(default_factory=dict)
+    """What this node's ranks get on top of the node's environment where an mpirun starts them; beside it the
+    shim sets RANK and LOCAL_RANK. Empty elsewhere: it is in the processes."""
+    cwd: str = ""
+    """The ranks' working directory."""
+
+    @property
+    def local_ranks(self) -> tuple[int, ...]:
+        """For each of `ranks`, its number on this node."""
+        return tuple(range(len(self.ranks)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,22 +167,9 @@ class LaunchPlan:
 
     def to_json(self) -> dict[str, Any]:
         """The shape promised by `rankdeck plan --format json`, and recorded as plan.json."""
-        return {
-            "framework": self.framework,
-            "world_size": self.world_size,
-            "head": {"node": self.head.node, "address": self.head.address, "port": self.head.port},
-            "nodes": [_node_json(node) for node in self.nodes],
-            "reasons": dict(self.reasons),
-            "warnings": list(self.warnings),
-            "setup": list(self.setup),
-            "env_from": list(self.env_from),
-            "assumed": list(self.assumed),
-            "stop": {
-                "signal": self.stop.signal,
-                "grace": self.stop.grace,
-                "on_rank_failure": self.stop.on_rank_failure.value,
-            },
-        }
+        from rankdeck_profiles import plan_json
+
+        return plan_json.to_json(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> LaunchPlan:
@@ -126,65 +178,6 @@ class LaunchPlan:
         Raises:
             KeyError: a field is missing.
         """
-        head, stop = data["head"], data["stop"]
-        return cls(
-            framework=data["framework"],
-            world_size=data["world_size"],
-            head=Head(head["node"], head["address"], head["port"]),
-            nodes=tuple(_node_from_json(node) for node in data["nodes"]),
-            reasons=dict(data["reasons"]),
-            warnings=tuple(data["warnings"]),
-            setup=tuple(data["setup"]),
-            env_from=tuple(data["env_from"]),
-            assumed=tuple(data["assumed"]),
-            stop=StopPolicy(stop["signal"], stop["grace"], OnRankFailure(stop["on_rank_failure"])),
-        )
+        from rankdeck_profiles import plan_json
 
-
-def _node_json(node: NodePlan) -> dict[str, Any]:
-    return {
-        "node": node.node,
-        "node_rank": node.node_rank,
-        "address": node.address,
-        "ranks": list(node.ranks),
-        "processes": [
-            {
-                "ranks": list(process.ranks),
-                "local_ranks": list(process.local_ranks),
-                "argv": list(process.argv),
-                "launcher_args": len(process.launcher),
-                "cwd": process.cwd,
-                "env": dict(process.env),
-                "fill": process.fill,
-            }
-            for process in node.processes
-        ],
-        "env_removed": [{"name": v.name, "value": v.value, "why": v.why} for v in node.env_removed],
-        "needs": [{"kind": n.kind, "value": n.value, "by": n.by, "why": n.why} for n in node.needs],
-    }
-
-
-def _node_from_json(data: Mapping[str, Any]) -> NodePlan:
-    return NodePlan(
-        node=data["node"],
-        node_rank=data["node_rank"],
-        address=data["address"],
-        ranks=tuple(data["ranks"]),
-        processes=tuple(_process_from_json(process) for process in data["processes"]),
-        env_removed=tuple(RemovedVariable(v["name"], v["value"], v["why"]) for v in data["env_removed"]),
-        needs=tuple(Need(n["kind"], n["value"], n["by"], n["why"]) for n in data["needs"]),
-    )
-
-
-def _process_from_json(data: Mapping[str, Any]) -> Process:
-    argv = tuple(data["argv"])
-    split = data["launcher_args"]
-    return Process(
-        ranks=tuple(data["ranks"]),
-        local_ranks=tuple(data["local_ranks"]),
-        launcher=argv[:split],
-        program=argv[split:],
-        cwd=data["cwd"],
-        env=dict(data["env"]),
-        fill=data["fill"],
-    )
+        return plan_json.from_json(data)

@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rankdeck_profiles import environment, frameworks, placeholders
-from rankdeck_profiles.errors import PlanError
+from rankdeck_profiles import environment, frameworks, placeholders, plan_checks
 from rankdeck_profiles.facts import NodeFacts
-from rankdeck_profiles.frameworks.base import NodeJob, check_options
-from rankdeck_profiles.masking import is_secret
+from rankdeck_profiles.frameworks.base import NodeJob
 from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
 from rankdeck_profiles.placement import Placement, Share, place
 from rankdeck_profiles.plan import Head, LaunchPlan, Need, NodePlan
-from rankdeck_profiles.settings import IDENTITY, OWN
 
 DEFAULT_PORT = 29500
 """Where rank 0 listens if nobody says (torch/distributed/run.py has the same default)."""
@@ -56,11 +53,12 @@ def plan(
         PlanError: profile, pool and facts do not fit together.
     """
     framework = frameworks.get(profile.framework)
-    check_options(framework, profile.options)
+    framework.check(profile)
     notes = _Notes()
-    _check_env(profile, notes)
+    plan_checks.check_env(profile, framework, notes.warn)
     placement = place(profile, pool, facts, node_names=node_names)
     known = dict(facts or {})
+    plan_checks.check_gloo(profile, placement, known)
     _note_assumptions(placement, pool, profile, known, notes)
     head = _head(profile, pool, placement, known, notes)
     nodes = []
@@ -68,19 +66,28 @@ def plan(
     for share in placement.shares:
         found = known.get(share.node.name)
         job = _job(profile, pool, placement, share, head, known)
-        processes, why = framework.processes(job)
-        _add_reasons(reasons, why, placement.shares[0].node.name)
+        work = framework.work(job)
+        _add_reasons(reasons, work.reasons, placement.shares[0].node.name)
+        for text in work.warnings:
+            notes.warn(text)
+        for text in work.assumed:
+            notes.assume(text)
         nodes.append(
             NodePlan(
                 node=share.node.name,
                 node_rank=share.node_rank,
                 address=job.address,
                 ranks=share.ranks,
-                processes=processes,
-                env_removed=environment.removed(found.leftovers, profile.env_from) if found else (),
-                needs=_needs(profile, job, framework),
+                processes=work.processes,
+                env_removed=environment.removed(found.leftovers, profile.env_from, framework.removes)
+                if found
+                else (),
+                needs=_needs(profile, job, work.needs),
+                rank_env=work.rank_env,
+                cwd=job.cwd,
             )
         )
+    plan_checks.check_sizes(nodes)
     _note_oddities(pool, placement, known, head, notes)
     return LaunchPlan(
         framework=profile.framework,
@@ -134,8 +141,16 @@ def _job(
         program = (python, "-u", "-m", profile.module)
     else:
         program = tuple(expand_home(word, home) for word in profile.command)
+    common = environment.common(
+        share,
+        placement,
+        pool,
+        known,
+        ranks_start_more=frameworks.get(profile.framework).starts_more(profile),
+    )
     return NodeJob(
         profile=profile,
+        pool=pool,
         placement=placement,
         share=share,
         head=head,
@@ -144,7 +159,8 @@ def _job(
         python=python,
         program=program,
         args=tuple(expand_home(word, placeholders.escape(home)) for word in profile.args),
-        common=environment.common(share, placement, pool, known),
+        common=(*common, *environment.asked_for(profile, head, placement)),
+        facts=known,
     )
 
 
@@ -164,9 +180,8 @@ def _head(
     return Head(node.name, address_of(node, found), port)
 
 
-def _needs(profile: Profile, job: NodeJob, framework: frameworks.Framework) -> tuple[Need, ...]:
+def _needs(profile: Profile, job: NodeJob, own: tuple[Need, ...]) -> tuple[Need, ...]:
     needs = [Need("dir", job.cwd, why="workdir")]
-    own = framework.needs(job.python)
     if profile.script is not None or profile.module is not None or any(need.by for need in own):
         needs.append(Need("program", job.python, why="python"))
     if profile.script is not None:
@@ -176,28 +191,6 @@ def _needs(profile: Profile, job: NodeJob, framework: frameworks.Framework) -> t
     else:
         needs.append(Need("program", job.program[0], why="command"))
     return (*needs, *own)
-
-
-def _check_env(profile: Profile, notes: _Notes) -> None:
-    framework = frameworks.get(profile.framework)
-    for name in (*profile.env, *profile.env_from):
-        where = "[env]" if name in profile.env else "env_from"
-        if name in IDENTITY or name in OWN:
-            hint = "use master_port" if name == "MASTER_PORT" else "it is computed from the placement"
-            raise PlanError(
-                f"{name} in {where}: it differs from rank to rank or from node to node", f"remove it; {hint}"
-            )
-        if name in framework.sets_itself:
-            notes.warn(f"{name} in {where} has no effect: {framework.name} sets it itself")
-        elif name.startswith("TORCHELASTIC_") and not framework.sets_itself:
-            notes.warn(f"{name} in {where}: torch takes it as a sign that torchrun started it")
-    for name, value in profile.env.items():
-        if is_secret(name):
-            notes.warn(
-                f"{name} in [env] looks like a secret and is recorded with the run; env_from keeps it out"
-            )
-        if value.startswith("~/"):
-            notes.warn(f'{name} = "{value}" in [env]: `~` is not expanded there')
 
 
 def _note_assumptions(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rankdeck_profiles import shell
 from rankdeck_profiles.masking import shown
-from rankdeck_profiles.plan import LaunchPlan, NodePlan, Process
+from rankdeck_profiles.plan import LaunchPlan, NodePlan, Process, ProcessKind
 from rankdeck_profiles.scripts import as_scripts
 
 __all__ = ["as_scripts", "as_text", "command_text"]
@@ -40,16 +40,21 @@ def _node(plan: LaunchPlan, node: NodePlan) -> list[str]:
         f"node {_clean(node.node)} (node rank {node.node_rank}, {_clean(node.address)}): "
         f"ranks {_spans(node.ranks)}",
     ]
-    if node.processes:
-        lines.append(f"  in {_clean(node.processes[0].cwd)}")
+    cwd = node.processes[0].cwd if node.processes else node.cwd
+    if cwd:
+        lines.append(f"  in {_clean(cwd)}")
     lines += _environment(plan, node)
+    if node.rank_env:
+        lines.append(f"  the environment of ranks {_spans(node.ranks)}:")
+        lines += _rows(plan, node.rank_env, "    ")
+        for name in ("RANK", "LOCAL_RANK"):
+            lines.append(f"    {name}, on each rank: {_clean(plan.reasons.get(name, ''))}")
     for process in node.processes:
-        if process.launcher:
-            title = f"one {plan.framework} for ranks {_spans(process.ranks)}"
-        else:
-            title = f"rank {_spans(process.ranks)}"
+        title = _title(plan, process)
         command = shell.wrapped([_clean(shell.word(part)) for part in process.argv], "      ")
         lines += [f"  {title}:", *(f"    {line}" for line in command.split("\n"))]
+    if not node.processes:
+        lines.append(f"  its ranks are started by mpirun on {_clean(plan.head.node)}")
     lines += [
         f"  removed {_clean(variable.name)}={_clean(variable.value)}  ({variable.why})"
         for variable in node.env_removed
@@ -71,9 +76,9 @@ def _environment(plan: LaunchPlan, node: NodePlan) -> list[str]:
     shared = [
         name for name in first if all(process.env.get(name) == first[name] for process in node.processes)
     ]
-    rows = [(f"{name}={_clean(shown(name, first[name]))}", plan.reasons.get(name, "")) for name in shared]
-    width = min(max((len(row[0]) for row in rows), default=0), 44)
-    lines = [f"  {assignment:<{width}}  {_clean(why)}".rstrip() for assignment, why in rows]
+    if node.processes[0].kind is ProcessKind.MPIRUN:
+        return ["  the environment of mpirun itself:", *_rows(plan, first, "    ")] if first else []
+    lines = _rows(plan, {name: first[name] for name in shared}, "  ")
     for process in node.processes:
         own = [
             f"{name}={_clean(shown(name, value))}"
@@ -83,6 +88,29 @@ def _environment(plan: LaunchPlan, node: NodePlan) -> list[str]:
         if own:
             lines.append(f"  rank {_spans(process.ranks)}: {' '.join(own)}")
     return lines
+
+
+def _rows(plan: LaunchPlan, env: Mapping[str, str], indent: str) -> list[str]:
+    """A line a variable: its value, and why."""
+    rows = [
+        (f"{name}={_clean(shown(name, value))}", plan.reasons.get(name, "")) for name, value in env.items()
+    ]
+    width = min(max((len(row[0]) for row in rows), default=0), 44)
+    return [f"{indent}{assignment:<{width}}  {_clean(why)}".rstrip() for assignment, why in rows]
+
+
+def _title(plan: LaunchPlan, process: Process) -> str:
+    ranks = _spans(process.ranks)
+    if process.kind is ProcessKind.MPIRUN:
+        return f"one mpirun for ranks {ranks}, on all nodes"
+    if process.kind is ProcessKind.LAUNCHER:
+        return f"one {plan.framework} for ranks {ranks}"
+    title = f"rank {ranks}" + (f", {process.role}" if process.role else "")
+    if process.inside:
+        title += f", which starts {process.inside} more by itself"
+    if process.ends_with is not None:
+        title += f", ended when rank {_spans(process.ends_with.ranks)} has ended"
+    return title
 
 
 def _spans(ranks: Sequence[int]) -> str:

@@ -43,6 +43,8 @@ class ProfileFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     master_port: int | str = "auto"
     env: dict[str, Text] = {}
     env_from: list[str] = []
+    communication_backend: str | None = None
+    azure_names: bool = False
     options: dict[str, Any] = {}
     stop: StopTable = msgspec.field(default_factory=StopTable)
     metrics: dict[str, str] = {}
@@ -72,6 +74,8 @@ ALLOWED: Mapping[str, str] = {
     "master_port": '"auto", or a port from 1 to 65535',
     "env": 'a table of text: NAME = "value"',
     "env_from": 'a list of names, such as ["WANDB_API_KEY"]',
+    "communication_backend": '"nccl", "gloo" or "mpi"',
+    "azure_names": "true or false",
     "options": "a table",
     "stop": "a table of signal, grace and on_rank_failure",
     "metrics": "a table of regular expressions, as text",

@@ -103,6 +103,7 @@ def _add_node(state: Folded, node: Mapping[str, Any]) -> None:
     name, node_rank = text(node, "node"), integer(node, "node_rank")
     if node_rank is None:
         return
+    ranks = tuple(integers(node, "ranks"))
     local: dict[int, int] = {}
     for index, process in enumerate(objects(node, "processes")):
         local.update(zip(integers(process, "ranks"), integers(process, "local_ranks"), strict=False))
@@ -113,7 +114,8 @@ def _add_node(state: Folded, node: Mapping[str, Any]) -> None:
                 out_log=layout.launcher_log(node_rank, index, "out"),
                 err_log=layout.launcher_log(node_rank, index, "err"),
             )
-    ranks = tuple(integers(node, "ranks"))
+    # A node whose ranks another node's mpirun starts has no process. A record of before has only processes'.
+    local.update(zip(ranks, integers(node, "local_ranks"), strict=False))
     state.nodes[name] = FoldedNode(name, node_rank, text(node, "address"), ranks)
     for rank in ranks:
         state.ranks[rank] = RankStatus(rank, name, local.get(rank, 0))

@@ -11,8 +11,9 @@ from typing import Any
 
 from rankdeck_backends.base import NodeError
 from rankdeck_backends.connection import AgentConnection
+from rankdeck_profiles import plan_json
 from rankdeck_profiles.errors import ProfileError, RankdeckError
-from rankdeck_profiles.plan import LaunchPlan, NodePlan
+from rankdeck_profiles.plan import LaunchPlan, NodePlan, ProcessKind
 from rankdeck_runs import events, recording
 from rankdeck_runs.code_state import capture_code
 from rankdeck_runs.errors import (
@@ -71,11 +72,20 @@ async def _start_all(
 
     try:
         progress(f"starting {prepared.plan.world_size} ranks on {len(prepared.plan.nodes)} nodes")
-        _, failed = await from_all({planned.node: start(planned) for planned in prepared.plan.nodes})
+        failed: dict[str, RankdeckError] = {}
+        for nodes in _in_turn(prepared.plan):
+            if not failed:
+                _, failed = await from_all({planned.node: start(planned) for planned in nodes})
     finally:
         token_path.unlink(missing_ok=True)
     if failed:
         await _give_up(links, prepared, record, failed, progress)
+
+
+def _in_turn(plan: LaunchPlan) -> list[list[NodePlan]]:
+    """The nodes in the order of their starts: an mpirun starts ranks on the others, which must be ready."""
+    last = [node for node in plan.nodes if any(p.kind is ProcessKind.MPIRUN for p in node.processes)]
+    return [nodes for nodes in ([node for node in plan.nodes if node not in last], last) if nodes]
 
 
 async def _is_shared(connection: AgentConnection, path: Path, token: str) -> bool:
@@ -135,16 +145,16 @@ def node_plan(plan: LaunchPlan, node: NodePlan, run_id: str, log_dir: str | None
         "log_dir": log_dir,
         "processes": [
             {
-                "ranks": list(process.ranks),
-                "local_ranks": list(process.local_ranks),
+                **plan_json.process_json(process),
                 "launcher": list(process.launcher),
                 "program": list(process.program),
-                "cwd": process.cwd,
-                "env": dict(process.env),
-                "fill": process.fill,
             }
             for process in node.processes
         ],
+        "joins": None if node.processes else _joined(plan),
+        "rank_env": dict(node.rank_env),
+        "rank_cwd": node.cwd,
+        "world": [{"node_rank": each.node_rank, "ranks": list(each.ranks)} for each in plan.nodes],
         "remove": [variable.name for variable in node.env_removed],
         "setup": list(plan.setup),
         "stop": {
@@ -153,6 +163,16 @@ def node_plan(plan: LaunchPlan, node: NodePlan, run_id: str, log_dir: str | None
             "on_rank_failure": str(plan.stop.on_rank_failure),
         },
     }
+
+
+def _joined(plan: LaunchPlan) -> dict[str, Any] | None:
+    """What a node without a process must know of the mpirun on the head node that starts its ranks."""
+    for node in plan.nodes:
+        for process in node.processes:
+            if process.kind is ProcessKind.MPIRUN:
+                told = plan_json.process_json(process)
+                return {"program": list(process.program), "fill": told["fill"], "rank_from": told["rank_from"]}
+    return None
 
 
 async def _give_up(

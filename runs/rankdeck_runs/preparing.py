@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rankdeck_backends.base import NodeRefusal
 from rankdeck_backends.connection import AgentConnection
 from rankdeck_backends.facts import from_probe
+from rankdeck_profiles import frameworks
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.leftovers import LEFTOVERS
@@ -23,9 +25,11 @@ Progress = Callable[[str], None]
 
 PORTS_TRIED = 200
 """How many ports from 29500 up the head node may try before it gives up on proposing one."""
+PROBE_TIMEOUT = 30.0
+"""Seconds for a node to say what it is."""
 CHECK_TIMEOUT = 600.0
-"""Seconds for a node's `check`: it runs the profile's setup lines, and loading modules from a cold file
-server takes minutes."""
+"""Seconds for a node's `check`, or a probe with the framework's questions: it runs the profile's setup lines,
+and loading modules from a cold file server takes minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ async def prepare(
     """Probe, plan and check. See `Engine.prepare`."""
     nodes = pool.nodes[: profile.nodes] if profile.nodes is not None else pool.nodes
     progress(f"looking at {_count(len(nodes), 'node')} of pool {pool.name}")
-    facts = await _probe_all(links, pool, nodes, progress)
+    facts = await _probe_all(links, pool, nodes, progress, questions(profile))
     planned = plan(profile, pool, facts)
     progress(f"checking {_count(len(planned.nodes), 'node')}")
     failed = await _check_all(links, pool, planned)
@@ -61,14 +65,18 @@ async def probe(links: Links, pool: Pool, progress: Progress) -> dict[str, NodeF
 
 
 async def _probe_all(
-    links: Links, pool: Pool, nodes: tuple[PoolNode, ...], progress: Progress
+    links: Links,
+    pool: Pool,
+    nodes: tuple[PoolNode, ...],
+    progress: Progress,
+    asked: Mapping[str, Any] | None = None,
 ) -> dict[str, NodeFacts]:
     reached = 0
 
     async def probe_one(node: PoolNode) -> NodeFacts:
         nonlocal reached
         async with links.use(pool.backend, node) as connection:
-            facts = await _probe(connection, node, pool)
+            facts = await _probe(connection, node, pool, asked or {})
         reached += 1
         progress(f"{node.name} answered ({reached} of {len(nodes)})")
         return facts
@@ -79,14 +87,42 @@ async def _probe_all(
     return found
 
 
-async def _probe(connection: AgentConnection, node: PoolNode, pool: Pool) -> NodeFacts:
+def questions(profile: Profile) -> dict[str, Any]:
+    """What a profile's framework asks of the nodes beside what every probe tells.
+
+    Args:
+        profile: the profile.
+
+    Returns:
+        Fields of the probe's request (docs/agent-protocol.md); empty for most frameworks.
+    """
+    framework = frameworks.get(profile.framework)
+    where = {
+        "python": profile.python or "python3",
+        "setup": list(profile.setup),
+        "cwd": profile.workdir,
+        "remove": [],
+    }
+    asked: dict[str, Any] = {}
+    if framework.asks_mpi:
+        asked["mpi"] = {"mpirun": framework.option(profile, "mpirun") or "mpirun", **where}
+    if framework.software:
+        asked["software"] = {"names": list(framework.software), **where}
+    return asked
+
+
+async def _probe(
+    connection: AgentConnection, node: PoolNode, pool: Pool, asked: Mapping[str, Any]
+) -> NodeFacts:
     # A local node is one loopback address: the port must be free on that. Elsewhere rank 0 listens on all
     # addresses.
     address = node.host if pool.backend is BackendKind.LOCAL else ""
     reply = await connection.request(
         "probe",
+        timeout=CHECK_TIMEOUT if asked else PROBE_TIMEOUT,
         ports={"address": address, "start": DEFAULT_PORT, "count": PORTS_TRIED},
         leftovers=[leftover.pattern for leftover in LEFTOVERS],
+        **asked,
     )
     return from_probe(node, pool, reply.header, reached_at=connection.reached_at)
 
@@ -103,15 +139,14 @@ async def _check_all(links: Links, pool: Pool, planned: LaunchPlan) -> dict[str,
 
 
 async def _check(connection: AgentConnection, node: NodePlan, planned: LaunchPlan) -> None:
-    if not node.processes:
-        return
+    process = node.processes[0] if node.processes else None
     reply = await connection.request(
         "check",
         timeout=CHECK_TIMEOUT,
         needs=[{"kind": n.kind, "value": n.value, "by": n.by, "why": n.why} for n in node.needs],
-        cwd=node.processes[0].cwd,
+        cwd=node.cwd or (process.cwd if process else ""),
         setup=list(planned.setup),
-        env=dict(node.processes[0].env),
+        env=dict(node.rank_env or (process.env if process else {})),
         remove=[variable.name for variable in node.env_removed],
     )
     problems = objects(reply.header, "problems")

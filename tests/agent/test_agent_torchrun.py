@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_client import Client
+from agent_client import Client, Refused
 from agent_runs import Run, is_alive, rank_plan, shim_of
 
 LAUNCHER = """
@@ -147,6 +147,52 @@ def test_a_supervisor_killed_under_a_launcher(session: Client) -> None:
     os.kill(run.supervisor, signal.SIGKILL)
     assert run.end() == "failed"
     assert {e["rank"]: e["exit_code"] for e in run.events("rank_ended")} == {0: 0, 1: 1}
+
+
+def test_a_launchers_only_rank_needs_no_variables(session: Client) -> None:
+    plan = launcher_plan(["printf", "%s %s\\n", "$RANK", "$LOCAL_RANK"], launcher=["env", "-u", "RANK"])
+    plan["world_size"] = 5
+    plan["processes"][0].update(ranks=[4], local_ranks=[0])
+    run = Run(session, plan)
+    assert run.end() == "succeeded", run.log("launcher-0.err")
+    assert run.log("4.out") == b"4 0\n"
+
+
+def test_ranks_are_read_from_the_variables_of_the_plan(session: Client) -> None:
+    script = LAUNCHER.replace("RANK=str(rank), LOCAL_RANK", "RANK='9', PROC=str(rank), LOCAL_PROC")
+    plan = launcher_plan(["echo", "here"], launcher=[sys.executable, "-c", script])
+    names = {"rank": "PROC", "local_rank": "LOCAL_PROC", "world_size": "WORLD_SIZE", "keep": []}
+    plan["processes"][0]["rank_from"] = names
+    run = Run(session, plan)
+    assert run.end() == "succeeded"
+    assert sorted((e["rank"], e["local_rank"]) for e in run.events("rank_started")) == [(0, 0), (1, 1)]
+
+
+def test_a_launcher_that_does_not_tell_ranks_who_they_are(session: Client) -> None:
+    run = Run(session, launcher_plan("true", launcher=["env", "-u", "RANK", "LOCAL_RANK=x"]))
+    assert run.end() == "failed"
+    said = "the launcher does not tell its ranks who they are: RANK=(not set), LOCAL_RANK=x"
+    assert said in run.event("launcher_ended")["message"]
+
+
+def test_files_of_a_launcher(session: Client) -> None:
+    show = "import os, sys; print(open(sys.argv[1]).read(), oct(os.stat(sys.argv[1]).st_mode), end='')"
+    launcher = [sys.executable, "-c", show, "@FILES@/hosts.txt"]
+    plan = launcher_plan("true", launcher=launcher)
+    plan["processes"][0]["files"] = {"hosts.txt": "n1:2\nn\u00e9:1\n"}
+    run = Run(session, plan)
+    assert run.end() == "failed"  # it starts no ranks
+    assert run.log("launcher-0.out").decode() == "n1:2\nn\u00e9:1\n 0o100600"
+
+
+def test_files_stay_in_their_folder(session: Client) -> None:
+    for name in ("../plan.json", "", "..", "a/b"):
+        plan = launcher_plan("true")
+        plan["processes"][0]["files"] = {name: "x"}
+        with pytest.raises(Refused) as refused:
+            session.ask("start", run="run-1", dir=None, plan=plan, secrets={})
+        assert refused.value.kind == "bad_request"
+        assert "allowed: a plain file name" in refused.value.message
 
 
 TRAIN = """

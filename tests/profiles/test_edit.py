@@ -62,7 +62,7 @@ def test_bom_and_crlf_survive(path):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"nodes": 0}, {"nods": 1}, {"framework": "mpi"}, {"script.x": 1}, {"env.A.b": "x"}]
+    "changes", [{"nodes": 0}, {"nods": 1}, {"framework": "mpirun"}, {"script.x": 1}, {"env.A.b": "x"}]
 )
 def test_a_change_that_would_break_the_file_is_refused_and_nothing_written(path, changes):
     with pytest.raises(ProfileError):

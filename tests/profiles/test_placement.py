@@ -60,7 +60,7 @@ def test_how_many_ranks_where(more, slots, found, expected):
             {"n1": facts("n1", gpus=gpus(4)), "n2": facts("n2", gpus=gpus(2))},
             "torchrun needs the same number of ranks on every node, and the slots differ: n1 4, n2 2",
         ),
-        ("mpi", {}, 1, {}, 'framework = "mpi" is not known'),
+        ("mpy", {}, 1, {}, 'framework = "mpy" is not known'),
         ("torchrun", {"options": {"restarts": 1}}, 1, {}, "unknown setting 'restarts' in [options]"),
         ("pytorch", {"env": {"RANK": "0"}}, 1, {}, "RANK in [env]"),
         ("pytorch", {"env": {"MASTER_PORT": "1"}}, 1, {}, "MASTER_PORT in [env]"),

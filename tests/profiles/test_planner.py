@@ -7,11 +7,13 @@ import pytest
 from plan_samples import FACTS, facts, gpus, pool, profile, ranks
 
 from rankdeck_profiles import environment
+from rankdeck_profiles.errors import PlanError
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.masking import is_secret
 from rankdeck_profiles.model import BackendKind, OnRankFailure, StopPolicy
 from rankdeck_profiles.plan import LaunchPlan
 from rankdeck_profiles.planner import plan
+from rankdeck_profiles.render import as_scripts
 
 
 def test_pytorch_has_one_process_a_rank_with_its_whole_environment():
@@ -200,6 +202,50 @@ def test_odd_things_are_warned_about():
         "n1, n2 are one machine",
     ):
         assert words in text
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("^lo,docker,veth", "`^` is NCCL's"),
+        ("=eth0", "`=` is NCCL's"),
+        ("eth", 'node n1 has no interface "eth", only lo, eth0'),
+        ("eth0", 'node n2 has no interface "eth0", only lo, enp35s0f0'),
+    ],
+)
+def test_gloo_takes_names_where_nccl_takes_patterns(value, message):
+    interfaces = {"n1": "eth0", "n2": "enp35s0f0"}
+    found = {
+        name: facts(name, interface=own, raw={"interfaces": [{"name": "lo"}, {"name": own}]})
+        for name, own in interfaces.items()
+    }
+    with pytest.raises(PlanError) as caught:
+        plan(profile(env={"GLOO_SOCKET_IFNAME": value}), pool("n[1-2]"), found)
+    assert message in caught.value.message
+    assert "n1 eth0, n2 enp35s0f0" in caught.value.hint
+    plan(profile(env={"NCCL_SOCKET_IFNAME": value}), pool("n[1-2]"), found)
+
+
+def test_a_name_that_gloo_finds_passes():
+    raw = {"interfaces": [{"name": "lo"}, {"name": "eth1"}]}
+    made = plan(profile(env={"GLOO_SOCKET_IFNAME": "eth1"}), pool("n1"), {"n1": facts("n1", raw=raw)})
+    assert made.nodes[0].processes[0].env["GLOO_SOCKET_IFNAME"] == "eth1"
+
+
+@pytest.mark.parametrize("framework", ["pytorch", "torchrun", "mpi"])
+def test_what_no_program_can_be_started_with_is_refused(framework):
+    # The limit, measured: A= and 131069 more bytes start, one more gives E2BIG.
+    plan(profile(framework, env={"A": "x" * 131069}), pool("n1"), None)
+    with pytest.raises(PlanError, match=r"A is 131073 bytes long.*allowed: 131072"):
+        plan(profile(framework, env={"A": "x" * 131070}), pool("n1"), None)
+    with pytest.raises(PlanError, match="an argument is 140001 bytes long"):
+        plan(profile(framework, args=("y" * 140000,)), pool("n1"), None)
+
+
+def test_a_printed_mpirun_script_says_what_it_cannot_hold():
+    made = plan(profile("mpi", env={"A": "x" * 100000, "B": "x" * 40000}), pool("n1"), None)
+    with pytest.raises(PlanError, match="too large for a printed script"):
+        as_scripts(made)
 
 
 def test_leftovers_are_removed_with_a_reason_and_secrets_masked():

@@ -105,7 +105,7 @@ def test_editors_marks_and_line_ends_do_not_matter(tmp_path, raw):
         (
             'framework = "torchrum"\nscript = "t.py"\n',
             'train.toml:1: framework = "torchrum" is not known; did you mean "torchrun"?',
-            "torchrun, pytorch, command",
+            "torchrun, pytorch, mpi",
         ),
         ('script = "t.py"\n', "train.toml: `framework` is missing", '"torchrun"'),
         (
@@ -211,9 +211,35 @@ def test_editors_marks_and_line_ends_do_not_matter(tmp_path, raw):
             "did you mean $RANK?",
         ),
         (
-            'framework = "torchrun"\nscript = "t.py"\n[options]\nmax_restarts = 3\n',
+            'framework = "pytorch"\nscript = "t.py"\n[options]\nmax_restarts = 3\n',
             "train.toml:4: unknown setting 'max_restarts' in [options]",
             "remove [options]",
+        ),
+        (
+            'framework = "torchrun"\nscript = "t.py"\n[options]\nmax_restart = 3\n',
+            "train.toml:4: unknown setting 'max_restart' in [options] for framework torchrun; "
+            "did you mean 'max_restarts'?",
+            "max_restarts, rdzv",
+        ),
+        (
+            'framework = "torchrun"\nscript = "t.py"\n[options]\nmax_restarts = "3"\n',
+            'train.toml:4: options.max_restarts = "3"',
+            "a whole number, 0 or more",
+        ),
+        (
+            'framework = "mpi"\ncommand = ["mpirun", "-np", "4", "./a.out"]\n',
+            "train.toml:2: mpirun in command: framework mpi starts the ranks itself",
+            'framework = "mpi" writes the whole mpirun command',
+        ),
+        (
+            'framework = "pytorch"\nscript = "t.py"\ncommunication_backend = "ib"\n',
+            'train.toml:3: communication_backend = "ib"',
+            "nccl, gloo, mpi",
+        ),
+        (
+            'framework = "pytorch"\nscript = "t.py"\nazure_names = "yes"\n',
+            'train.toml:3: azure_names = "yes"',
+            "true or false",
         ),
         ('framework = "pytorch"\nscript = "a\\u0000b"\n', "train.toml:2: script holds a NUL", ""),
         ('framework = "pytorch"\nscript = train.py\n', "train.toml:2: not TOML", "quotes"),
@@ -279,7 +305,7 @@ def test_the_last_override_wins(tmp_path):
         ("stop.grase=2", "--set stop.grase=2: unknown key `grase` in [stop]; did you mean `grace`?"),
         ("script.x=2", "--set script.x=2: `script` is no table"),
         ('args=["$HOME"]', '--set args=["$HOME"]: args: $HOME at column 1'),
-        ("framework=mpi", "--set framework=mpi: framework"),
+        ("framework=mpy", "--set framework=mpy: framework"),
         ("nodes=1\npython=3", "--set nodes=1\npython=3: nodes"),
     ],
 )

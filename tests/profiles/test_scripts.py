@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from awkward import NASTY
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -95,30 +96,6 @@ def run(bench: Path, made, shell: str = "sh", **env: str) -> dict[int, dict]:
         )
         assert done.returncode == 0, done.stderr.decode()
     return {int(path.stem): json.loads(path.read_text()) for path in out.iterdir()}
-
-
-NASTY = [
-    "",
-    " ",
-    "it's",
-    'a"b',
-    "a\nb\n",
-    "`id`",
-    "\\",
-    "\\n",
-    "*",
-    "-n",
-    "#x",
-    "é☃",
-    "$$(id)",
-    "$$HOME",
-    "$$$$",
-    "$$local_rank",
-    "$$RANK",
-    "${RANK}",
-    "x$LOCAL_RANK'",
-    "$WORLD_SIZE$$$RANK",
-]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -283,9 +260,12 @@ def test_term_reaches_every_rank(tmp_path, shell):
 
 
 @pytest.mark.torch
-def test_torchrun_itself_hands_the_words_through(bench):
+@pytest.mark.parametrize(
+    ("framework", "options"), [("torchrun", {}), ("torchrun", {"max_restarts": 1}), ("launch", {})]
+)
+def test_torchrun_itself_hands_the_words_through(bench, framework, options):
     pytest.importorskip("torch")
-    made = make(bench, "torchrun", python=sys.executable, args=tuple(NASTY), master_port=None)
+    made = make(bench, framework, python=sys.executable, args=tuple(NASTY), options=options)
     for report in run(bench, made).values():
         values = {name: report["env"][name] for name in NAMES if name in report["env"]}
         assert tuple(report["argv"]) == placeholders.fill(NASTY, values)

@@ -7,7 +7,7 @@ def main(arguments):
     """Run one face of the agent; returns the exit status.
 
     Args:
-        arguments: `session FOLDER`, `supervise DIR`, or `shim DIR PROCESS -- PROGRAM...`.
+        arguments: `session FOLDER`, `supervise DIR`, `shim DIR PROCESS -- PROGRAM...`, or `join FOLDER`.
     """
     face = arguments[0] if arguments else ""
     if face == "session":
@@ -22,5 +22,9 @@ def main(arguments):
         from .shim import under_launcher
 
         return under_launcher(arguments[1:])
-    sys.stderr.write("rankdeck agent: found {!r}; allowed: session, supervise, shim\n".format(face))
+    if face == "join":
+        from .mpi_shim import under_mpirun
+
+        return under_mpirun(arguments[1:])
+    sys.stderr.write("rankdeck agent: found {!r}; allowed: session, supervise, shim, join\n".format(face))
     return 2

@@ -4,7 +4,7 @@ import os
 import select
 import time
 
-from . import environment, limited
+from . import environment, limited, network
 from .encoding import printable, raw
 from .errors import AgentError
 from .execute import at_home
@@ -71,6 +71,8 @@ def missing(need, base, cwd):
     kind, value = need.get("kind"), field(need, "value", str)
     where = at_home(raw(cwd), base) if cwd else at_home(b"~", base)
     path = os.path.join(where, at_home(raw(value), base))
+    if kind == "port":
+        return _port(value)
     if kind == "file":
         return _file(path)
     if kind == "dir":
@@ -79,7 +81,19 @@ def missing(need, base, cwd):
         return _program(raw(value), path, base)
     if kind == "module":
         return _module(raw(value), at_home(raw(field(need, "by", str, "") or "python3"), base), base, where)
-    raise AgentError("bad_request", "check: kind {!r}; allowed: file, dir, program, module".format(kind))
+    raise AgentError(
+        "bad_request", "check: kind {!r}; allowed: file, dir, program, module, port".format(kind)
+    )
+
+
+def _port(value):
+    address, colon, port = value.rpartition(":")
+    if address.startswith("[") and address.endswith("]"):
+        address = address[1:-1]
+    if not colon or not port or set(port) - set("0123456789") or not 0 < int(port) < 65536:
+        return "port {!r}; allowed: address:port, with a port from 1 to 65535".format(value)
+    why = network.cannot_bind(address, int(port))
+    return "port {} at {}: {}".format(port, address or "all addresses", why) if why else ""
 
 
 def _file(path):

@@ -168,3 +168,12 @@ class Caller:
         except OSError:
             pass
         self._server.drop(self)
+
+    def send_whole(self, message, seconds=5.0):
+        """Send one message of any length to a caller that waits for it; one that does not is let go."""
+        self.socket.settimeout(seconds)
+        try:
+            self.socket.sendall(line_of(message))
+            self.socket.setblocking(False)
+        except OSError:
+            self._server.drop(self)

@@ -55,12 +55,19 @@ class Desk:
         elif op in ("ended", "start_failed"):
             self._supervisor.roster.ended(message)
             caller.send({"ok": True})
+        elif op == "join":
+            self._supervisor.joining.ask(caller, message)
+        elif op == "join_failed":
+            self._supervisor.joining.failed(message["message"])
+            caller.send({"ok": True})
         elif op == "watch":
             self._watchers.add(caller)
             caller.send(self._unwritten())
         elif op == "signal":
             sent = self._supervisor.roster.signal(message.get("ranks"), signals.number(message["signal"]))
             caller.send({"ok": True, "sent": sent})
+        elif op == "finish":
+            caller.send({"ok": True, "sent": self._supervisor.finishing.finish(message.get("ranks"))})
         elif op == "stop":
             self._stop(caller, message)
         else:

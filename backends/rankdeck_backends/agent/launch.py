@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 
-from . import descriptors, execute, signals
+from . import descriptors, execute, files, mpirun, signals
 from .encoding import printable, raw
 from .run_folder import log_file
 from .shim import exit_record, under_supervisor
@@ -19,7 +19,7 @@ def fork_shim(folder, plan, index, env):
     """Fork the shim of a process that is one rank; returns its pid. Raises OSError: no more processes."""
     pid = os.fork()
     if pid == 0:
-        _leave_supervisor()
+        leave_supervisor()
         under_supervisor(folder, plan, index, env)
     return pid
 
@@ -34,25 +34,25 @@ def fork_launcher(folder, plan, index, env):
         OSError: no more processes.
     """
     process = plan["processes"][index]
-    shim = [
-        os.fsencode(sys.executable),
-        b"-I",
-        b"-S",
-        folder.archive,
-        b"shim",
-        folder.path,
-        str(index).encode("ascii"),
-        b"--",
-    ]
-    argv = execute.words(process["launcher"], env) + shim + [raw(word) for word in process["program"]]
+    words = files.named(folder, execute.words(process["launcher"], env))
+    argv = words + (
+        mpirun.joining_words(folder, plan) if mpirun.is_mpirun(process) else _shim(folder, plan, index)
+    )
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _leave_supervisor()
+        leave_supervisor()
         _become(folder, plan, index, argv, env, write)
     os.close(write)
     os.set_blocking(read, False)
     return pid, read
+
+
+def _shim(folder, plan, index):
+    """The shim's words and the program's behind them."""
+    program = [raw(word) for word in plan["processes"][index]["program"]]
+    own = [os.fsencode(sys.executable), b"-I", b"-S", folder.archive, b"shim", folder.path]
+    return own + [str(index).encode("ascii"), b"--"] + program
 
 
 def _become(folder, plan, index, argv, env, trouble):
@@ -87,7 +87,7 @@ def _log_path(folder, plan, index, stream):
     return os.path.join(folder.log_dir(plan), log_file(name, plan["node_rank"]))
 
 
-def _leave_supervisor():
+def leave_supervisor():
     """In a forked child: drop what belongs to the supervisor's loop."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 
-from . import environment, gpus, network, processes
+from . import environment, gpus, mpi, network, processes
 from .encoding import text
 from .identity import NAME_LIMIT, home, python_version, user_name
 from .limited import call
@@ -48,6 +48,10 @@ def answer(request, send):
         facts["free_port"] = network.free_port(
             field(ports, "address", str), field(ports, "start", int), field(ports, "count", int)
         )
+    for name, found_by in (("mpi", mpi.facts), ("software", mpi.software)):
+        asked = field(request, name, dict, {})
+        if asked:
+            facts[name] = found_by(asked)
     return {"facts": facts}, b""
 
 

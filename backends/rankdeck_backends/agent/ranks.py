@@ -16,16 +16,20 @@ class Rank:
         start: its start time in clock ticks since boot.
         shim_pid, shim_start: the same of its shim.
         launched: whether a launcher started it, so that it is signalled through its shim.
+        far: whether another node's mpirun started it, so that its shim is no descendant of ours.
         asked_at: when we first sent a signal that ends it (unix seconds), or None.
         sent: the names of the signals sent on request.
+        finished: whether it was stopped because those it served have ended: that is its success.
+        ended_well: whether it has ended, with success.
         shim_gone_at: when its shim was found to be gone (monotonic), or None.
     """
 
-    def __init__(self, rank, local_rank, process, launched):
+    def __init__(self, rank, local_rank, process, launched, far=False):
         self.rank = rank
         self.local_rank = local_rank
         self.process = process
         self.launched = launched
+        self.far = far
         self.state = WAITING
         self.pid = 0
         self.start = 0
@@ -34,6 +38,8 @@ class Rank:
         self.asked_at = None
         self.sent = set()
         self.shim_gone_at = None
+        self.finished = False
+        self.ended_well = False
 
     def has_shim(self):
         """Whether its shim still runs."""

@@ -38,7 +38,9 @@ def _retell(supervisor, events):
             rank.state, rank.pid, rank.start = RUNNING, event["pid"], event["start"]
         elif ev == "rank_ended" and rank:
             rank.state = ENDED
-            roster.failed = roster.failed or event["exit_code"] != 0
+            rank.finished = bool(event.get("finished"))
+            rank.ended_well = event["exit_code"] == 0 or rank.finished
+            roster.failed = roster.failed or not rank.ended_well
         elif ev == "rank_unknown" and rank:
             rank.state = ENDED
             roster.failed = True
@@ -49,6 +51,9 @@ def _retell(supervisor, events):
             launcher.pid, launcher.start = event["pid"], event["start"]
         elif ev == "launcher_ended":
             roster.launchers[event["process"]].ended = True
+        elif ev == "finishing":
+            for number in event["ranks"]:
+                roster.ranks[number].finished = True
         elif ev == "stopping":
             stopping = event
     if stopping is not None:

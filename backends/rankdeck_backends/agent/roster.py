@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from . import launch, processes, signals
+from . import launch, mpirun, processes, signals
 from .ranks import ENDED, RUNNING, WAITING, Launcher, Rank
 from .run_folder import read_json, write_json
 
@@ -47,11 +47,13 @@ class Roster:
         self.ranks = {}
         self.launchers = {}
         for number, process in enumerate(plan["processes"]):
-            launched = bool(process["launcher"])
-            if launched:
+            far = mpirun.is_joined(process)
+            launched = far or bool(process["launcher"])
+            if launched and not far:
                 self.launchers[number] = Launcher(number)
             for rank, local_rank in zip(process["ranks"], process["local_ranks"]):  # noqa: B905
-                self.ranks[rank] = Rank(rank, local_rank, number, launched)
+                self.ranks[rank] = Rank(rank, local_rank, number, launched, far)
+        self._join_by = 0.0
         self.adopted = False
         self.failed = False
         self.stopping_since = None
@@ -60,6 +62,40 @@ class Roster:
     def in_state(self, state):
         """The rank numbers in that state."""
         return [rank.rank for rank in self.ranks.values() if rank.state == state]
+
+    # -- ranks that an mpirun starts -------------------------------------------------------------------------
+
+    def expect(self, deadline):
+        """Ranks that another node's mpirun starts have until then (monotonic) to join."""
+        if self._missing():
+            self._join_by = deadline
+            self._look_by(deadline)
+
+    def joined(self, rank, shim_pid, shim_start):
+        """A rank's shim has come, and asks for its environment."""
+        rank.shim_pid, rank.shim_start = shim_pid, shim_start
+        if rank.far:
+            self._look_by(time.monotonic() + _ADOPTED_PAUSE)
+
+    def leave_out_waiting(self):
+        """A stop begins: far ranks that have not joined never will."""
+        for rank in self._missing():
+            rank.state = ENDED
+
+    def give_up_waiting(self):
+        """Their mpirun has failed: far ranks that have not joined never will, and the others must end."""
+        any_left = any(rank.far and rank.state != ENDED for rank in self.ranks.values())
+        self.leave_out_waiting()
+        if any_left:
+            self._on_failure("launcher_ended", None)
+
+    def _missing(self):
+        return [
+            rank for rank in self.ranks.values() if rank.far and rank.state == WAITING and not rank.shim_pid
+        ]
+
+    def _look_by(self, moment):
+        self.check_at = min(self.check_at or moment, moment)
 
     # -- what is reported -----------------------------------------------------------------------------------
 
@@ -125,6 +161,8 @@ class Roster:
         self._index.look([rank.rank])
         out_bytes, err_bytes = self._index.sizes(rank.rank)
         stopped = rank.asked_at is not None and record.get("t", time.time()) >= rank.asked_at
+        rank.ended_well = record["exit_code"] == 0 or rank.finished
+        more = {"finished": True} if rank.finished else {}
         self._events.append(
             "rank_ended",
             rank=rank.rank,
@@ -132,9 +170,12 @@ class Roster:
             signal=record["signal"],
             out_bytes=out_bytes,
             err_bytes=err_bytes,
-            asked=stopped or (record["signal"] is not None and record["signal"] in rank.sent),
+            asked=rank.finished
+            or stopped
+            or (record["signal"] is not None and record["signal"] in rank.sent),
+            **more,
         )
-        if record["exit_code"] != 0:
+        if not rank.ended_well:
             self.failed = True
             if not stopped:
                 self._on_failure("rank_failed", rank.rank)
@@ -209,8 +250,13 @@ class Roster:
 
     def check(self, now):
         """Look for ranks whose shim has gone without a word, and for those that are not our children."""
-        again = self.adopted
+        again = self.adopted or any(
+            rank.far and rank.shim_pid and rank.state != ENDED for rank in self.ranks.values()
+        )
         pause = _ADOPTED_PAUSE
+        if self._join_by and now >= self._join_by:
+            self._join_by = 0.0
+            self._not_joined()
         for rank in self.ranks.values():
             if rank.state == ENDED or not self._has_lost_shim(rank, now):
                 continue
@@ -229,10 +275,20 @@ class Roster:
                     launcher, None, None, "its exit status is lost: the supervisor had been killed"
                 )
         self.check_at = now + pause if again else 0.0
+        if self._join_by and self._missing():
+            self._look_by(self._join_by)
+
+    def _not_joined(self):
+        missing = [rank.rank for rank in self._missing()]
+        if missing:
+            said = "ranks {} were not started here within {:g} s by the mpirun on the head node"
+            self.start_failed(None, 0, said.format(missing, self._plan["join_limit"]))
+            self.give_up_waiting()
 
     def _has_lost_shim(self, rank, now):
-        expected = rank.state == RUNNING or not rank.launched
-        if rank.shim_gone_at is None and self.adopted and expected and not rank.has_shim():
+        expected = rank.state == RUNNING or not rank.launched or (rank.far and rank.shim_pid)
+        watched = self.adopted or rank.far
+        if rank.shim_gone_at is None and watched and expected and not rank.has_shim():
             rank.shim_gone_at = now
         return rank.shim_gone_at is not None
 

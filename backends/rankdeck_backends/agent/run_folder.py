@@ -20,6 +20,8 @@ class RunFolder:
         self.socket = self._at(b"control.sock")
         self.ranks = self._at(b"ranks")
         self.archive = self._at(b"agent.zip")
+        self.files = self._at(b"files")
+        self.join = self._at(b"join")
 
     def _at(self, name):
         return os.path.join(self.path, name)
@@ -88,6 +90,15 @@ def write_json(path, value):
     except OSError:
         _unlink(temporary)
         raise
+
+
+def write_private(path, data):
+    """Write a file (bytes), 0600, in place of any that is there. Raises OSError."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        write_all(fd, data)
+    finally:
+        os.close(fd)
 
 
 def read_json(path):

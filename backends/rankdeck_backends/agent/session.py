@@ -180,7 +180,7 @@ class Session:
                 follow.finish(None)
             self.send({"id": request["id"], "ok": True})
         elif op in self._operations.BY_CHILD:
-            function, seconds = self._operations.BY_CHILD[op]
+            function, seconds = self._operations.limit_of(request)
             request["folder"] = self.folder
             self.start_job(function, request, seconds)
         else:

@@ -9,8 +9,8 @@ import signal
 import sys
 import time
 
-from . import control, descriptors, environment, execute, placeholders, processes, signals
-from .encoding import raw
+from . import control, descriptors, environment, execute, mpirun, placeholders, processes, signals
+from .encoding import printable, raw
 from .execute import CannotRun
 from .run_folder import RunFolder, log_file, read_json, write_json
 
@@ -42,9 +42,10 @@ class Shim:
         rank, local_rank: the rank's numbers.
         env: the program's environment (bytes).
         launched: whether a launcher started this shim.
+        kept: descriptors that the program inherits beside its streams.
     """
 
-    def __init__(self, folder, plan, process, rank, local_rank, env, launched):
+    def __init__(self, folder, plan, process, rank, local_rank, env, launched, kept=()):
         self._folder = folder
         self._plan = plan
         self._process = process
@@ -52,6 +53,7 @@ class Shim:
         self._local_rank = local_rank
         self._env = env
         self._launched = launched
+        self._kept = tuple(kept)
         self._pid = 0
         self._passed = {}
 
@@ -64,7 +66,7 @@ class Shim:
         if self._pid == 0:
             self._become(program, out, write)
         os.close(write)
-        for fd in set(out):
+        for fd in set(out).union(self._kept):
             os.close(fd)
         for number in FORWARDED:
             signal.signal(number, self._forward)
@@ -105,10 +107,10 @@ class Shim:
             descriptors.point(os.open(os.devnull, os.O_RDONLY), 0)
             descriptors.point(out[0], 1)
             descriptors.point(out[1], 2)
-            descriptors.close_all_but((trouble,))
+            descriptors.close_all_but((trouble,) + self._kept)
             os.set_inheritable(trouble, False)
             signals.reset()
-            execute.enter(self._plan["processes"][self._process]["cwd"], self._env)
+            execute.enter(mpirun.rank_cwd(self._plan, self._process), self._env)
             execute.replace(program, self._env)
         except CannotRun as error:
             _write(trouble, raw(error.message))
@@ -194,8 +196,8 @@ def under_supervisor(folder, plan, process, base):
         described = plan["processes"][process]
         rank, local_rank = described["ranks"][0], described["local_ranks"][0]
         shim = Shim(folder, plan, process, rank, local_rank, base, False)
-        status = shim.run(_program(described, described["program"], plan, base))
-        _end_like(status)
+        status = shim.run(program_words(plan, process, rank, local_rank, base))
+        end_like(status)
     except Exception:  # noqa: BLE001 - a process's boundary
         import traceback
 
@@ -218,43 +220,66 @@ def under_launcher(arguments):
         return execute.NOT_RUN
     env = environment.inherited()
     try:
-        rank, local_rank = int(env[b"RANK"]), int(env[b"LOCAL_RANK"])
-    except (KeyError, ValueError):
-        sys.stderr.write(
-            "rankdeck shim: the launcher set no RANK and LOCAL_RANK; allowed launchers: torchrun\n"
-        )
+        rank, local_rank = _who(plan["processes"][process], env)
+    except ValueError as error:
+        sys.stderr.write("rankdeck shim: {}\n".format(error))
         return execute.NOT_RUN
-    described = plan["processes"][process]
-    program = [execute.at_home(word, env) for word in program]
-    if described["fill"]:
-        program = placeholders.fill(program, _values(described, plan, env))
+    program = program_words(plan, process, rank, local_rank, env, program)
     descriptors.close_all_but(())
-    status = Shim(folder, plan, process, rank, local_rank, env, True).run(program)
-    _end_like(status)
+    end_like(Shim(folder, plan, process, rank, local_rank, env, True).run(program))
     return execute.NOT_RUN
 
 
-def _program(described, plan_words, plan, env):
-    program = execute.words(plan_words, env)
-    return placeholders.fill(program, _values(described, plan, env)) if described["fill"] else program
+def _who(described, env):
+    """`(rank, local rank)` as the launcher's variables say; its only rank may be told by none.
+
+    Raises:
+        ValueError: they do not say.
+    """
+    source = described.get("rank_from") or {}
+    names = [source.get("rank") or "RANK", source.get("local_rank") or "LOCAL_RANK"]
+    if raw(names[0]) not in env and len(described["ranks"]) == 1:
+        return described["ranks"][0], described["local_ranks"][0]
+    found = [env.get(raw(name)) for name in names]
+    if None in found or not all(value.isdigit() for value in found):
+        shown = ", ".join(
+            "{}={}".format(name, "(not set)" if value is None else printable(value))
+            for name, value in zip(names, found)  # noqa: B905
+        )
+        raise ValueError("the launcher does not tell its ranks who they are: {}".format(shown))
+    return int(found[0]), int(found[1])
 
 
-def _values(described, plan, env):
-    """The placeholders' values: what the rank's own environment says, then what the plan says."""
+def program_words(plan, process, rank, local_rank, env, words=None):
+    """The rank's program as it is run.
+
+    Args:
+        plan: the node's plan.
+        process: the process's index in it.
+        rank: the rank's number.
+        local_rank: its number on its node.
+        env: its environment (bytes).
+        words: the program as the launcher gives it (bytes); the plan's if None.
+    """
+    described = plan["processes"][process]
+    words = [raw(word) for word in described["program"]] if words is None else words
+    program = [execute.at_home(word, env) for word in words]
+    if not described["fill"]:
+        return program
     values = {
-        b"WORLD_SIZE": str(plan["world_size"]).encode("ascii"),
-        b"NODE_RANK": str(plan["node_rank"]).encode("ascii"),
-        b"LOCAL_WORLD_SIZE": str(len(described["local_ranks"])).encode("ascii"),
+        b"RANK": rank,
+        b"LOCAL_RANK": local_rank,
+        b"WORLD_SIZE": plan["world_size"],
+        b"NODE_RANK": plan["node_rank"],
     }
-    if not described["launcher"]:
-        values[b"RANK"] = str(described["ranks"][0]).encode("ascii")
-        values[b"LOCAL_RANK"] = str(described["local_ranks"][0]).encode("ascii")
-        values.pop(b"LOCAL_WORLD_SIZE")
-    values.update((name, env[name]) for name in placeholders.NAMES if name in env)
-    return values
+    if described["launcher"] or mpirun.is_joined(described):
+        values[b"LOCAL_WORLD_SIZE"] = len(described["local_ranks"])
+    filled = {name: str(value).encode("ascii") for name, value in values.items()}
+    filled.update((name, env[name]) for name in placeholders.NAMES if name in env)
+    return placeholders.fill(program, filled)
 
 
-def _end_like(status):
+def end_like(status):
     """End this process as the program ended, so that the launcher sees the same."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)

@@ -5,7 +5,7 @@ import signal
 import sys
 import time
 
-from . import descriptors, environment, processes, signals
+from . import descriptors, environment, files, mpirun, processes, signals
 from .encoding import raw, text
 from .errors import AgentError
 from .requests import field
@@ -27,6 +27,8 @@ def answer(request, send):
     known = read_json(folder.plan)
     if known is not None:
         return again(folder, plan, known), b""
+    files.write(folder, plan)
+    mpirun.write_join(folder, plan)
     write_json(folder.plan, plan)
     return {"dir": text(folder.path), "pid": detach(folder, plan, secrets, False)}, b""
 
@@ -102,6 +104,10 @@ def check_plan(plan):
         process.setdefault("launcher", [])
         process.setdefault("cwd", "~")
         process.setdefault("fill", False)
+        files.check(process)
+        ends = field(inner, "ends_with", dict, {})
+        if ends:
+            field(dict(ends, op="start: ends_with"), "ranks", list)
         if not process["launcher"] and len(process["ranks"]) != 1:
             raise AgentError(
                 "bad_request",
@@ -109,6 +115,7 @@ def check_plan(plan):
             )
         if len(process["ranks"]) != len(process["local_ranks"]):
             raise AgentError("bad_request", "start: ranks and local_ranks differ in number")
+    mpirun.settle(plan)
 
 
 def lay_out(folder, plan):

@@ -9,11 +9,13 @@ import signal
 import time
 from functools import partial
 
-from . import environment, launch, processes, signals
+from . import environment, joining, launch, mpirun, processes, signals
 from .desk import Desk
 from .ending import DONE, SWEEPING, Ending
 from .ending import RUNNING as NOT_ENDING
 from .events import EventLog
+from .finishing import Finishing
+from .joining import Joining
 from .loop import Loop
 from .ranks import ENDED, RUNNING, WAITING
 from .resume import resume
@@ -59,6 +61,8 @@ class Supervisor:
             folder.log_dir(plan), [rank for process in plan["processes"] for rank in process["ranks"]]
         )
         self.roster = Roster(folder, plan, self.events, self._index, self._on_failure, self._launcher_settled)
+        self.joining = Joining(self)
+        self.finishing = Finishing(self)
         self._base = base
         self._secrets = secrets
         self._setup = None
@@ -91,6 +95,7 @@ class Supervisor:
         self._listen_to_signals()
         if resumed:
             self._launched = True
+            self.joining.close("the supervisor was killed before this rank had started")
             resume(self)
         else:
             self.events.append("supervisor_started", pid=os.getpid(), boot=processes.boot_id())
@@ -120,8 +125,13 @@ class Supervisor:
 
     def _launch(self, base):
         self._launched = True
+        if joining.is_needed(self.plan):
+            self.joining.open(joining.environment_of_ranks(base, self.plan, self._secrets, self.folder.path))
         for index, process in enumerate(self.plan["processes"]):
-            env = environment.for_process(base, self.plan, process, self._secrets, self.folder.path)
+            if mpirun.is_joined(process):
+                continue
+            secrets = {} if mpirun.is_mpirun(process) else self._secrets
+            env = environment.for_process(base, self.plan, process, secrets, self.folder.path)
             if process["launcher"]:
                 self._start_launcher(self.roster.launchers[index], env)
             else:
@@ -233,6 +243,7 @@ class Supervisor:
     def _patience(self):
         now = time.monotonic()
         due = [self._index.due(), self.ending.due(now), self._desk.due(), self.roster.check_at or None]
+        due.append(self.finishing.due())
         if self._setup is not None:
             due.append(self._setup.deadline())
         return max(0.0, min(moment for moment in due if moment is not None) - now)
@@ -247,6 +258,7 @@ class Supervisor:
         if self._setup is not None and now >= self._setup.deadline():
             self._signal_setup(signal.SIGKILL)
             self._setup_ended(None)
+        self.finishing.tick(now)
         self.ending.tick(now)
         self._desk.tick(now)
         if self.events.unwritten and now >= self._next_retry:
@@ -279,12 +291,14 @@ class Supervisor:
             self.loop.forget(fd)
         base, failure = setup.ended(status)
         if self.ending.phase != NOT_ENDING:
+            self.joining.close("the run is ending")
             self.roster.none_started()
         elif failure is None:
             self._launch(base)
         else:
             self._launched = True
             self.events.append("setup_failed", **failure)
+            self.joining.close("setup failed on this node: {}".format(failure["line"]))
             self.roster.none_started()
 
     def _signal_setup(self, number):
@@ -308,6 +322,7 @@ class Supervisor:
     def announce_stop(self, why, rank, number, grace):
         """Record that a stop begins."""
         self.roster.stopping_since = time.time()
+        self.roster.leave_out_waiting()
         self.events.append("stopping", why=why, rank=rank, signal=signals.name(number), grace=grace)
         self.write_state("stopping")
 
@@ -331,7 +346,7 @@ class Supervisor:
     def processes_left(self):
         """The run's live processes on this node: {pid: Stat}. Shims that still have to tell are left out."""
         found = processes.of_run(self._marks, os.getpid())
-        for pid in self.roster.shims():
+        for pid in self.roster.shims() + self.finishing.own():
             found.pop(pid, None)
         return found
 

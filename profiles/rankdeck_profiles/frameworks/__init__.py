@@ -3,21 +3,59 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 
 from rankdeck_profiles.errors import PlanError
+from rankdeck_profiles.frameworks.accelerate import Accelerate
 from rankdeck_profiles.frameworks.base import Framework
 from rankdeck_profiles.frameworks.command import Command
+from rankdeck_profiles.frameworks.deepspeed import DeepSpeed
+from rankdeck_profiles.frameworks.horovod import Horovod
+from rankdeck_profiles.frameworks.jax import Jax
+from rankdeck_profiles.frameworks.launch import Launch
+from rankdeck_profiles.frameworks.lightning import Lightning
+from rankdeck_profiles.frameworks.mpi import Mpi
 from rankdeck_profiles.frameworks.pytorch import PyTorch
+from rankdeck_profiles.frameworks.tensorflow import TensorFlow
 from rankdeck_profiles.frameworks.torchrun import Torchrun
+from rankdeck_profiles.frameworks.transformers import Transformers
 
-__all__ = ["Framework", "get", "names"]
+__all__ = ["ADVICE", "Framework", "get", "names", "summaries"]
 
-_ALL: dict[str, Framework] = {framework.name: framework for framework in (Torchrun(), PyTorch(), Command())}
+ADVICE = (
+    "Data parallel, one rank a GPU, fits nine trainings of ten.",
+    "Use all GPUs of one node before a second node: the network is slower than the links inside.",
+    "For a search over hyper-parameters many small runs beat one distributed run.",
+)
+"""What to know before choosing, a line each."""
+
+_ALL: dict[str, Framework] = {
+    framework.name: framework
+    for framework in (
+        Torchrun(),
+        PyTorch(),
+        Mpi(),
+        Horovod(),
+        DeepSpeed(),
+        Lightning(),
+        Transformers(),
+        Accelerate(),
+        TensorFlow(),
+        Jax(),
+        Launch(),
+        Command(),
+    )
+}
 
 
 def names() -> tuple[str, ...]:
     """The names a profile's `framework` may have."""
     return tuple(_ALL)
+
+
+def summaries() -> Mapping[str, str]:
+    """For each framework, when to choose it, in a line."""
+    return {name: framework.summary for name, framework in _ALL.items()}
 
 
 def get(name: str) -> Framework:

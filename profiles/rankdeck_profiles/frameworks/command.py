@@ -6,37 +6,22 @@ plain program, or a script that calls a launcher of its own, knows which node it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from rankdeck_profiles.frameworks.base import NodeJob
-from rankdeck_profiles.frameworks.per_process import rank_processes
-from rankdeck_profiles.plan import Need, Process
+from rankdeck_profiles.frameworks.base import Framework, NodeJob, NodeWork
+from rankdeck_profiles.frameworks.identity import rank_processes
+from rankdeck_profiles.model import Profile
 
 
-class Command:
+class Command(Framework):
     """One process a node, by default."""
 
     name = "command"
-    options: Mapping[str, str] = {}
-    same_count_everywhere = False
-    sets_itself: frozenset[str] = frozenset()
+    summary = "Any program, one on each node; also a script that calls a launcher of its own"
+    may_launch = True
 
-    def default_procs(self, slots: int) -> int:
+    def default_procs(self, profile: Profile, slots: int) -> int:
         """One, however many slots there are: the program may use them all."""
         return 1
 
-    def needs(self, python: str) -> tuple[Need, ...]:
-        """Nothing beside the program."""
-        return ()
-
-    def processes(self, job: NodeJob) -> tuple[tuple[Process, ...], Mapping[str, str]]:
+    def work(self, job: NodeJob) -> NodeWork:
         """One process a rank with its full environment."""
         return rank_processes(job)
-
-    def received(self, word: str) -> str:
-        """The word itself: there is no launcher between."""
-        return word
-
-    def sent(self, word: str) -> str:
-        """The word itself."""
-        return word

@@ -3,41 +3,24 @@
 The contract: `MASTER_ADDR`, `MASTER_PORT`, `WORLD_SIZE` and `RANK` are all required, an empty one counts as
 missing (torch/distributed/rendezvous.py, `_env_rendezvous_handler`). `TORCHELASTIC_USE_AGENT_STORE` must not
 be there: it makes rank 0 a client of a store that nobody serves (same file, `_create_c10d_store`).
+
+torch is not asked for on the nodes: the program may well use it from a place of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from rankdeck_profiles.frameworks.base import NodeJob
-from rankdeck_profiles.frameworks.per_process import rank_processes
-from rankdeck_profiles.plan import Need, Process
+from rankdeck_profiles.frameworks.base import Framework, NodeJob, NodeWork
+from rankdeck_profiles.frameworks.identity import rank_processes
 
 
-class PyTorch:
+class PyTorch(Framework):
     """One process a rank, `env://`."""
 
     name = "pytorch"
-    options: Mapping[str, str] = {}
-    same_count_everywhere = False
-    sets_itself: frozenset[str] = frozenset()
+    summary = (
+        "PyTorch, every rank started by itself: any number on each node, and each rank's end seen at once"
+    )
 
-    def default_procs(self, slots: int) -> int:
-        """A rank for every slot."""
-        return slots
-
-    def needs(self, python: str) -> tuple[Need, ...]:
-        """Nothing beside the program: it may well use torch from a place of its own."""
-        return ()
-
-    def processes(self, job: NodeJob) -> tuple[tuple[Process, ...], Mapping[str, str]]:
+    def work(self, job: NodeJob) -> NodeWork:
         """One process a rank with its full environment."""
         return rank_processes(job)
-
-    def received(self, word: str) -> str:
-        """The word itself: there is no launcher between."""
-        return word
-
-    def sent(self, word: str) -> str:
-        """The word itself."""
-        return word

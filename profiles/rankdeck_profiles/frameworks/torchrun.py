@@ -1,106 +1,106 @@
 """`torchrun`: one torchrun a node, which starts that node's ranks.
 
-The contract, from torch/distributed/run.py and torch/distributed/elastic:
+The contract, beside what `torch_agent` says, from torch/distributed/run.py and torch/distributed/elastic:
 
-- torchrun reads its flags, and `PET_*` for flags that are not given; never `MASTER_ADDR`, `NODE_RANK` or
-  `WORLD_SIZE`. It sets `RANK`, `WORLD_SIZE`, `MASTER_ADDR` and the like for its ranks, over whatever they
-  had.
 - The static rendezvous (the default once a master port is given) puts node i's ranks where `--node-rank=i`
-  says, so that ranks and nodes are known before the start. With c10d they would be dealt out in the order of
-  arrival.
+  says, so that ranks and nodes are known before the start. It never sees that a node left or came back
+  (static_tcp_rendezvous.py: `num_nodes_waiting` is 0), so restarts over several nodes need c10d.
+- With c10d the ranks are dealt out among the nodes that came (dynamic_rendezvous.py, sorted by address), and
+  again after each restart. Who serves the store is guessed by comparing host names unless `is_host` says so.
 - Without `--local-addr` a node is known by its fully qualified host name, which other nodes often cannot
   resolve.
 - `--no-python` takes the program as it is, so that the rank shim can be put before it.
-- All words after the program's first pass `string.Template.safe_substitute` (elastic/utils/api.py, `macros`),
-  which makes `$$` a `$` and fills in `${local_rank}`: dollars that are meant to arrive are doubled here.
-- If `OMP_NUM_THREADS` is not set and a node has several ranks, it is set to 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rankdeck_profiles import placeholders
-from rankdeck_profiles.frameworks.base import NodeJob
-from rankdeck_profiles.plan import Need, Process
-from rankdeck_profiles.settings import Setting, merge
+from rankdeck_profiles.errors import FieldError
+from rankdeck_profiles.frameworks import torch_agent
+from rankdeck_profiles.frameworks.base import Framework, NodeJob, NodeWork, Option
+from rankdeck_profiles.model import Profile
+
+RESTARTS = Option("count", "how often torchrun starts all ranks again after one failed", 0)
+RENDEZVOUS = Option(
+    "text",
+    "how the nodes find each other: static (ranks known before the start), or c10d (for restarts); "
+    "c10d where max_restarts is given, else static",
+    None,
+    ("static", "c10d"),
+)
 
 
-class Torchrun:
-    """One torchrun a node, static rendezvous."""
+class Torchrun(Framework):
+    """One torchrun a node."""
 
     name = "torchrun"
-    options: Mapping[str, str] = {}
-    same_count_everywhere = True
-    sets_itself = frozenset(
-        (
-            "GROUP_RANK",
-            "GROUP_WORLD_SIZE",
-            "ROLE_RANK",
-            "ROLE_NAME",
-            "ROLE_WORLD_SIZE",
-            "TORCHELASTIC_RESTART_COUNT",
-            "TORCHELASTIC_MAX_RESTARTS",
-            "TORCHELASTIC_RUN_ID",
-            "TORCHELASTIC_USE_AGENT_STORE",
-            "TORCHELASTIC_ERROR_FILE",
-            "PET_NNODES",
-            "PET_NPROC_PER_NODE",
-            "PET_NODE_RANK",
-            "PET_MASTER_ADDR",
-            "PET_MASTER_PORT",
-            "PET_LOCAL_ADDR",
-            "PET_NO_PYTHON",
-        )
-    )
+    summary = "PyTorch scripts made for torchrun: one launcher a node, one rank a GPU; fits most training"
+    options: Mapping[str, Option] = {"max_restarts": RESTARTS, "rdzv": RENDEZVOUS}
+    sets_itself = torch_agent.SETS_ITSELF
 
-    def default_procs(self, slots: int) -> int:
-        """A rank for every slot."""
-        return slots
+    def same_count(self, profile: Profile) -> bool:
+        """Torchrun deals with one number for all nodes."""
+        return True
 
-    def needs(self, python: str) -> tuple[Need, ...]:
-        """Torch, for the interpreter that runs torchrun."""
-        return (Need("module", "torch", by=python, why="framework"),)
+    def check(self, profile: Profile) -> None:
+        """Refuse a rendezvous that cannot restart."""
+        super().check(profile)
+        if profile.options.get("rdzv") == "static" and self.option(profile, "max_restarts"):
+            raise FieldError(
+                ("options", "rdzv"),
+                'options.rdzv = "static" with max_restarts: nodes would not hear of a restart on another one',
+                'leave rdzv out, or set it to "c10d"',
+            )
 
-    def processes(self, job: NodeJob) -> tuple[tuple[Process, ...], Mapping[str, str]]:
+    def work(self, job: NodeJob) -> NodeWork:
         """One torchrun with this node's rank and the head's address."""
-        node_rank = str(job.share.node_rank)
-        # torchrun calls it GROUP_RANK; here so that $NODE_RANK means the same with every framework.
-        own = Setting("NODE_RANK", node_rank, "counts the nodes from 0, the head node")
-        env, reasons = merge((own, *job.common), job.profile.env)
+        restarts = self.option(job.profile, "max_restarts")
+        dynamic = (self.option(job.profile, "rdzv") or ("c10d" if restarts else "static")) == "c10d"
         launcher = (
             job.python,
             "-m",
             "torch.distributed.run",
-            f"--nnodes={len(job.placement.shares)}",
-            f"--nproc-per-node={len(job.share.ranks)}",
-            f"--node-rank={node_rank}",
-            f"--master-addr={_bracketed(job.head.address)}",
-            f"--master-port={job.head.port}",
+            *flags(job),
+            *(rendezvous(job, restarts) if dynamic else static(job)),
             f"--local-addr={job.address}",
             "--no-python",
         )
-        words = (*(placeholders.escape(word) for word in job.program), *job.args)
-        process = Process(
-            ranks=job.share.ranks,
-            local_ranks=job.share.local_ranks,
-            launcher=launcher,
-            program=tuple(word.replace("$$", "$$$$") for word in words),
-            cwd=job.cwd,
-            env=env,
-            fill=True,
+        warnings: tuple[str, ...] = ()
+        if dynamic and len(job.placement.shares) > 1:
+            warnings = (
+                "rdzv c10d: torchrun deals out the ranks at the start and after each restart; "
+                "the nodes' ranks and MASTER_ADDR may then be others than shown",
+            )
+        return torch_agent.launcher_work(
+            job,
+            launcher,
+            needs=torch_agent.torch_need(job.python),
+            fixed_ranks=not dynamic or len(job.placement.shares) == 1,
+            warnings=warnings,
         )
-        return (process,), reasons
-
-    def received(self, word: str) -> str:
-        """The word after torchrun's own substitution: `$$` has become `$`."""
-        return word.replace("$$", "$")
-
-    def sent(self, word: str) -> str:
-        """The word with its dollars doubled, so that torchrun's substitution halves them again."""
-        return word.replace("$", "$$")
 
 
-def _bracketed(address: str) -> str:
-    """An IPv6 address as `host:port` needs it; torchrun joins the two as text."""
-    return f"[{address}]" if ":" in address else address
+def flags(job: NodeJob) -> tuple[str, ...]:
+    """How many nodes and ranks."""
+    return (f"--nnodes={len(job.placement.shares)}", f"--nproc-per-node={len(job.share.ranks)}")
+
+
+def static(job: NodeJob) -> tuple[str, ...]:
+    """Which node this is and where the head listens."""
+    return (
+        f"--node-rank={job.share.node_rank}",
+        f"--master-addr={torch_agent.bracketed(job.head.address)}",
+        f"--master-port={job.head.port}",
+    )
+
+
+def rendezvous(job: NodeJob, restarts: int) -> tuple[str, ...]:
+    """A c10d rendezvous on the head node, which is told apart by `is_host`, not by its name."""
+    return (
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint={torch_agent.bracketed(job.head.address)}:{job.head.port}",
+        f"--rdzv-id=rankdeck-{job.head.port}",
+        f"--rdzv-conf=is_host={1 if job.is_head else 0}",
+        f"--max-restarts={restarts}",
+    )

@@ -205,7 +205,9 @@ class ProfileForm(SaveForm):
 
     def fields(self) -> Iterator[tuple[str, str, Widget]]:
         """What a newcomer needs; all other keys are for the editor."""
-        yield "framework", "Framework", Choice(frameworks.names(), frameworks.names()[0], id="framework")
+        yield "framework", "Framework", Choice(
+            frameworks.names(), frameworks.names()[0], label=_framework_label, id="framework"
+        )
         yield (
             "program",
             "Script",
@@ -342,3 +344,8 @@ def _without_place(message: str) -> str:
     """A file's error without the file's path and line before it."""
     head, separator, rest = message.partition(": ")
     return rest if separator and ".toml" in head else message
+
+
+def _framework_label(name: str) -> str:
+    """A framework and when to choose it."""
+    return f"{name}: {frameworks.summaries()[name]}" if name in frameworks.names() else name

@@ -1,0 +1,99 @@
+"""Launchers inside a launcher: a program that would start the ranks a second time is refused.
+
+Each rank of the outer launcher would start a whole world of its own: N x N processes that fight for the
+ports, or, under an mpirun, an inner mpirun that finds the outer one's variables and fails.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rankdeck_profiles.errors import FieldError
+from rankdeck_profiles.model import Profile
+
+_MPI = 'framework = "mpi" writes the whole mpirun command'
+_TORCH = 'framework = "torchrun" starts it'
+LAUNCHERS = {
+    "mpirun": _MPI,
+    "mpiexec": _MPI,
+    "mpiexec.hydra": _MPI,
+    "mpirun.openmpi": _MPI,
+    "mpirun.mpich": _MPI,
+    "orterun": _MPI,
+    "prterun": _MPI,
+    "horovodrun": 'framework = "horovod" starts the ranks by mpirun',
+    "deepspeed": 'framework = "deepspeed" starts the ranks by mpirun',
+    "ds": 'framework = "deepspeed" starts the ranks by mpirun',
+    "torchrun": _TORCH,
+    "srun": "the nodes are those of the pool",
+}
+"""Program name -> what to use in its place."""
+
+_MODULES = {
+    "torch.distributed.run": _TORCH,
+    "torch.distributed.launch": 'framework = "launch" starts it',
+    "deepspeed.launcher.runner": LAUNCHERS["deepspeed"],
+    "deepspeed.launcher.launch": LAUNCHERS["deepspeed"],
+    "horovod.runner.launch": LAUNCHERS["horovodrun"],
+    "accelerate.commands.launch": 'framework = "accelerate" starts it',
+}
+_WRAPPERS = ("env", "nice", "nohup", "exec", "time", "stdbuf", "numactl")
+_SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
+_IN_SHELL = re.compile(
+    r"(?:^|[;&|(]|\bthen\b|\bdo\b|\bexec\b)\s*(?:[A-Za-z_]\w*=\S*\s+)*(?:\S*/)?("
+    + "|".join(re.escape(name) for name in sorted(LAUNCHERS, key=len, reverse=True) if name != "ds")
+    + r")(?=\s|$)",
+    re.MULTILINE,
+)
+
+
+def refuse_launchers(profile: Profile) -> None:
+    """Refuse a profile whose program is a launcher.
+
+    Raises:
+        FieldError: names the launcher and what to use in its place.
+    """
+    if profile.module is not None:
+        found = profile.module if profile.module in _MODULES else None
+        key = "module"
+    elif profile.script is not None:
+        found = _known(profile.script)
+        key = "script"
+    else:
+        found = _in_command(profile.command)
+        key = "command"
+    if found is not None:
+        instead = LAUNCHERS.get(found) or _MODULES.get(found) or 'framework = "accelerate" starts it'
+        raise FieldError(
+            (key,),
+            f"{found} in {key}: framework {profile.framework} starts the ranks itself, "
+            "and each of them would start all of them again",
+            f'give the program alone, such as script = "train.py"; {instead}; '
+            f'framework = "command" runs a launcher of your own',
+        )
+
+
+def _known(word: str) -> str | None:
+    name = word.rpartition("/")[2]
+    return name if name in LAUNCHERS else None
+
+
+def _in_command(words: Sequence[str]) -> str | None:
+    rest = list(words)
+    while rest and (rest[0].rpartition("/")[2] in _WRAPPERS or re.match(r"[A-Za-z_]\w*=", rest[0])):
+        rest.pop(0)
+        while rest and rest[0].startswith("-"):
+            rest.pop(0)
+    if not rest:
+        return None
+    name = rest[0].rpartition("/")[2]
+    if name in _SHELLS and any(re.fullmatch(r"-[a-z]*c", word) for word in rest[1:3]):
+        match = _IN_SHELL.search(rest[-1] if len(rest) < 4 else " ".join(rest[2:4]))
+        return match[1] if match else None
+    if name == "accelerate" and rest[1:2] == ["launch"]:
+        return "accelerate launch"
+    if name.startswith("python") and "-m" in rest[:-1]:
+        module = rest[rest.index("-m") + 1]
+        return module if module in _MODULES else None
+    return _known(rest[0])

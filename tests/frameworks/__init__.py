@@ -1,0 +1,1 @@
+"""Real runs of real frameworks: `make test-frameworks`."""
