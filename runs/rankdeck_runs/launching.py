@@ -171,7 +171,8 @@ def _joined(plan: LaunchPlan) -> dict[str, Any] | None:
         for process in node.processes:
             if process.kind is ProcessKind.MPIRUN:
                 told = plan_json.process_json(process)
-                return {"program": list(process.program), "fill": told["fill"], "rank_from": told["rank_from"]}
+                program = list(process.program)
+                return {"program": program, "fill": told["fill"], "rank_from": told["rank_from"]}
     return None
 
 

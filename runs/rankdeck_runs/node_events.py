@@ -69,7 +69,8 @@ def _rank_ended(state: Folded, node: FoldedNode, event: Event) -> None:
         return
     signal = text(event, "signal") or None
     code = None if signal else integer(event, "exit_code")
-    ended = _ended_state(code, signal, event.get("asked") is True)
+    finished = event.get("finished") is True  # it served ranks that have all ended well
+    ended = RankState.SUCCEEDED if finished else _ended_state(code, signal, event.get("asked") is True)
     state.ranks[rank.rank] = replace(
         rank,
         state=ended,

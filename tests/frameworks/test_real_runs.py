@@ -88,9 +88,8 @@ def test_transformers(site: Site, launch: str) -> None:
 
 def test_accelerate(site: Site) -> None:
     needs("accelerate")
-    site.save(
-        "acc", PROGRAMS / "accelerate_fit.py", framework="accelerate", python=PYTHON, nodes=2, procs_per_node=2
-    )
+    keys = {"framework": "accelerate", "nodes": 2, "procs_per_node": 2}
+    site.save("acc", PROGRAMS / "accelerate_fit.py", python=PYTHON, **keys)
     all_alike(trained(site, "acc"), 4)
 
 
@@ -100,6 +99,15 @@ def test_jax(site: Site) -> None:
     found = trained(site, "jax")
     all_alike(found, 2)
     assert float(found[0][2]) == 3.0
+
+
+def test_mpi(site: Site) -> None:
+    needs("mpi4py.MPI")
+    keys = {"framework": "mpi", "nodes": 2, "procs_per_node": 2, "options": {"allow_root": True}}
+    site.save("mpi", PROGRAMS / "mpi_sum.py", python=PYTHON, **keys)
+    found = trained(site, "mpi")
+    all_alike(found, 4)
+    assert float(found[0][2]) == 10.0
 
 
 def test_the_old_launch_module(site: Site) -> None:

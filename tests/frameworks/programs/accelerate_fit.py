@@ -10,9 +10,8 @@ accelerator = Accelerator(cpu=True)
 torch.manual_seed(7)
 layer = torch.nn.Linear(1, 1)
 given = torch.linspace(-1, 1, 64).unsqueeze(1)
-model, optimizer, batches = accelerator.prepare(
-    layer, torch.optim.SGD(layer.parameters(), lr=0.1), DataLoader(TensorDataset(given, 3 * given), batch_size=8)
-)
+points = DataLoader(TensorDataset(given, 3 * given), batch_size=8)
+model, optimizer, batches = accelerator.prepare(layer, torch.optim.SGD(layer.parameters(), lr=0.1), points)
 for _ in range(3):
     for x, y in batches:
         optimizer.zero_grad()

@@ -20,9 +20,9 @@ class Line(torch.nn.Module):
         return {"loss": torch.nn.functional.mse_loss(guess, labels), "logits": guess}
 
 
-parsed = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses(
-    ["--output_dir", tempfile.mkdtemp(), "--use_cpu", "--report_to", "none", "--save_strategy", "no", *sys.argv[1:]]
-)[0]
+quiet = ["--output_dir", tempfile.mkdtemp(), "--report_to", "none", "--save_strategy", "no"]
+words = [*quiet, "--use_cpu", *sys.argv[1:]]
+parsed = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses(words)[0]
 torch.manual_seed(7)
 model = Line()
 points = [{"x": torch.tensor([i / 32 - 1]), "labels": torch.tensor([3 * (i / 32 - 1)])} for i in range(64)]

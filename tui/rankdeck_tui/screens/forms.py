@@ -205,8 +205,10 @@ class ProfileForm(SaveForm):
 
     def fields(self) -> Iterator[tuple[str, str, Widget]]:
         """What a newcomer needs; all other keys are for the editor."""
-        yield "framework", "Framework", Choice(
-            frameworks.names(), frameworks.names()[0], label=_framework_label, id="framework"
+        yield (
+            "framework",
+            "Framework",
+            Choice(frameworks.names(), frameworks.names()[0], label=_framework_label, id="framework"),
         )
         yield (
             "program",

@@ -25,7 +25,7 @@ def configure(parser: CommandParser) -> None:
     parser.takes_rest = True
     verbs = saved.add_verbs(parser, "profile")
     new = verbs["new"]
-    new.add_argument("--framework", metavar="NAME", help="torchrun, pytorch, mpi, ...: docs/frameworks.md has all")
+    new.add_argument("--framework", metavar="NAME", help="torchrun, pytorch, mpi, ... (docs/frameworks.md)")
     new.add_argument("--script", metavar="FILE", help="the Python file to run")
     new.add_argument("--module", metavar="MODULE", help="the Python module to run, instead")
     new.add_argument("--pool", metavar="POOL", help="the node pool it runs on (default: this machine)")
