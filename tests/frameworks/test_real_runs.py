@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,7 +104,12 @@ def test_jax(site: Site) -> None:
 
 def test_mpi(site: Site) -> None:
     needs("mpi4py.MPI")
-    keys = {"framework": "mpi", "nodes": 2, "procs_per_node": 2, "options": {"allow_root": True}}
+    keys: dict[str, object] = {"framework": "mpi", "nodes": 2, "procs_per_node": 2}
+    # mpirun's ssh from node to node: the cluster's nodes know no host keys and have no key of their own.
+    key = site.cluster.shared / "key-of-the-nodes"
+    shutil.copy(site.cluster.identity, key)
+    ssh = f"-i {key} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+    keys["options"] = {"allow_root": True, "ssh_args": ssh}
     site.save("mpi", PROGRAMS / "mpi_sum.py", python=PYTHON, **keys)
     found = trained(site, "mpi")
     all_alike(found, 4)
