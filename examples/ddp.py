@@ -171,6 +171,7 @@ def main() -> int:
         return 1
     losses = f"first_loss={first_loss:.6f} last_loss={last_loss:.6f}"
     output.line(f"rankdeck-demo ok world={world} {losses} checksum={own:016x}")
+    dist.barrier()  # none takes its connections down while another is still in the last exchange
     dist.destroy_process_group()
     return 0
 

@@ -18,7 +18,7 @@ from rankdeck_runs.engine import Engine
 from rankdeck_runs.live import LinkState, LiveRun
 from rankdeck_runs.record import Record
 from rankdeck_runs.runwriter import RunWriter
-from rankdeck_runs.states import CauseKind, NodeState, RunState
+from rankdeck_runs.states import CauseKind, NodeState, RankState, RunState
 from runs.waiting import LIMIT, finished, launched, wait_for
 
 FOLLOWER = """
@@ -132,7 +132,8 @@ def test_a_lost_link_is_shown_and_made_again(mirrored, engine, home, chatty, poo
     for pid in sessions():
         os.kill(pid, signal.SIGKILL)
     lost = wait_for(live, lambda s: any(node.state is NodeState.LOST for node in s.nodes), "a lost node")
-    assert {str(rank.state) for rank in lost.ranks} == {"running"}
+    unreached = {node.name for node in lost.nodes if node.state is NodeState.LOST}
+    assert {rank.node for rank in lost.ranks if rank.state is RankState.LOST} == unreached
     wait_for(
         live, lambda s: all(link.state is LinkState.CONNECTED for link in live.links.values()), "links again"
     )

@@ -33,7 +33,7 @@ def last_line(output: bytes) -> tuple[bytes, ...]:
 def test_eight_ranks_train(site: Site, framework: str) -> None:
     site.save("train", DDP, *QUICK, "--own-copy", str(site.copies), framework=framework)
     done = site.follow("run", "train", limit=TRAINING_LIMIT)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
     told = [line for line in done.stdout.splitlines() if "rankdeck-demo ok world=8" in line]
     assert sorted(line.partition("] ")[0] for line in told) == [
         f"[{rank} n{rank // 2 + 1}" for rank in range(8)
@@ -54,7 +54,7 @@ def test_the_printed_scripts_train_the_same(site: Site) -> None:
         "two", DDP, *QUICK, "--own-copy", str(site.copies), framework="torchrun", nodes=2, procs_per_node=1
     )
     done = site.follow("run", "two", limit=TRAINING_LIMIT)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
     launched = [last_line(site.copy(rank)) for rank in range(2)]
     for rank in range(2):
         (site.copies / f"rank-{rank:05d}.copy").unlink()
