@@ -37,7 +37,7 @@ test: $(VENV)/.installed-dev
 
 test-frameworks: $(VENV)/.installed-dev
 	@tools/system-packages
-	@test -x "$(FRAMEWORKS)/bin/python" || "$(PYTHON)" -m venv "$(FRAMEWORKS)"
+	@test -x "$(FRAMEWORKS)/bin/python" || tools/make-venv "$(FRAMEWORKS)" "$(PYTHON)"
 	$(SAY) "installing the frameworks into $(FRAMEWORKS) (some minutes)"
 	@tools/torch-python "" "$(FRAMEWORKS)" "$(TORCH)" >/dev/null
 	@"$(FRAMEWORKS)/bin/python" -m pip install --quiet lightning accelerate transformers jax mpi4py

@@ -281,9 +281,9 @@ def _run_detail(run: RunSummary, shelf: Shelf, look: Look, now: float) -> list[P
     live = shelf.live.get(run.id)
     lost: list[str] = []
     if live is not None:
-        found = live.snapshot().cause
-        cause = found.message if found else cause
-        lost = [node.name for node in live.snapshot().nodes if node.state is NodeState.LOST]
+        snapshot = live.snapshot()
+        cause = snapshot.cause.message if snapshot.cause else cause
+        lost = [node.name for node in snapshot.nodes if node.state is NodeState.LOST]
     first: list[Part] = [(f"{run.framework} {run.profile} on {run.pool}", ink.dim)]
     if live is None and not state_of(run).is_terminal and run.updated:
         first.append((f"   last seen {words.age(now - run.updated)} ago", ink.warn))
