@@ -49,8 +49,8 @@ class Deck:
         if folder := os.environ.get(SHOTS):
             self.terminal.png(Path(folder) / f"{name}.png")
 
-    def compose(self, profile: str, shot: str = "") -> str:
-        """From the home screen to the composer of a profile; its screen once the nodes have answered."""
+    def open_profile(self, profile: str) -> None:
+        """From the home screen to the composer of a profile, whose nodes are being asked then."""
         self.see("Profiles")
         self.press("Tab")
         for _ in range(20):
@@ -61,6 +61,10 @@ class Deck:
             self.press("Down")
             self.terminal.wait_until_gone(under_cursor[0])
         self.press("Enter")
+
+    def compose(self, profile: str, shot: str = "") -> str:
+        """From the home screen to the composer of a profile; its screen once the nodes have answered."""
+        self.open_profile(profile)
         screen = self.see("nodes were asked")
         if shot:
             self.shot(shot)

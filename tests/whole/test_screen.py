@@ -128,8 +128,7 @@ def test_a_node_out_of_reach_is_told_in_the_composer(site: Site) -> None:
     with Deck.opened(site) as deck:
         site.cluster.fault("reject", "n3")
         try:
-            deck.see("Profiles")
-            deck.press("Tab", "Enter")
+            deck.open_profile("ring")
             screen = deck.see("not ready")
             assert re.search(r"n3: [^\n]*refused", screen), screen
             deck.press("S")
