@@ -154,6 +154,121 @@ def test_a_stop_of_the_head_ends_both_nodes(session: Client) -> None:
     assert not any(is_alive(pid) for pid in pids)
 
 
+SLOW_END = "trap 'sleep 3; echo saved; exit 0' TERM; echo up; while :; do sleep 0.1; done"
+QUICK_AND_SLOW = f"if [ $RANK = 1 ]; then echo up; exec sleep 600; fi; {SLOW_END}"
+"""Rank 1 ends at once when it is asked to; the others need 3 s to save."""
+
+
+def all_up(head: Run, joined: Run) -> None:
+    for rank in range(4):
+        (head if rank < 2 else joined).wait_log(f"{rank}.out", b"up", 120)
+
+
+def all_saved(head: Run, joined: Run, asked: bool = True) -> None:
+    """The slow ranks had their whole grace, and nothing is left."""
+    for rank in (0, 2, 3):
+        run = head if rank < 2 else joined
+        ended = run.event("rank_ended", rank=rank)
+        assert (ended["exit_code"], ended["signal"], ended["asked"]) == (0, None, asked)
+        assert run.log(f"{rank}.out") == b"up\nsaved\n"
+    assert head.events("rank_unknown") == joined.events("rank_unknown") == []
+    pids = [e["pid"] for run in (head, joined) for e in run.events("rank_started")]
+    assert not any(is_alive(pid) for pid in pids)
+
+
+def graceful(program: list[str] | str, **more: Any) -> list[dict[str, Any]]:
+    return plans(program, stop={"signal": "TERM", "grace": 10.0, "on_rank_failure": "stop"}, **more)
+
+
+def check_grace(session: Client, made: list[dict[str, Any]]) -> None:
+    head, joined = start(session, made)
+    all_up(head, joined)
+    stops = [session.send("stop", dir=run.dir) for run in (head, joined)]
+    for number in stops:
+        assert session.reply(number, 120)[0]["gone"]
+    assert (head.end(), joined.end()) == ("stopped", "stopped")
+    all_saved(head, joined)
+
+
+@needs_open_mpi
+def test_a_stop_leaves_ranks_their_whole_grace(session: Client) -> None:
+    check_grace(session, graceful(QUICK_AND_SLOW))
+
+
+@pytest.mark.skipif(MPICH is None, reason="needs MPICH's mpirun")
+def test_a_stop_under_mpich_leaves_ranks_their_whole_grace(session: Client) -> None:
+    launcher = [str(MPICH), "-n", "4", "-genvlist", "PATH,LD_LIBRARY_PATH"]
+    check_grace(session, graceful(QUICK_AND_SLOW, launcher=launcher, source=HYDRA))
+
+
+@needs_open_mpi
+def test_a_failure_leaves_the_other_ranks_their_whole_grace(session: Client, tmp_path: Path) -> None:
+    fails = f"if [ $RANK = 1 ]; then echo up; until [ -e {tmp_path}/go ]; do sleep 0.1; done; exit 7; fi; "
+    head, joined = start(session, graceful(fails + SLOW_END))
+    all_up(head, joined)
+    (tmp_path / "go").write_text("")
+    assert (head.end(120), joined.end(120)) == ("failed", "failed")
+    assert head.event("rank_ended", rank=1)["exit_code"] == 7
+    assert head.event("stopping")["rank"] == 1
+    assert joined.event("stopping")["why"] == "launcher_ended"  # nobody told it but mpirun
+    all_saved(head, joined)
+
+
+@needs_open_mpi
+def test_a_rank_that_does_not_end_is_killed_at_the_end_of_the_grace(session: Client) -> None:
+    made = plans("trap '' TERM; echo up; while :; do sleep 0.1; done")
+    for plan in made:
+        plan["stop"]["grace"] = 2.0
+    head, joined = start(session, made)
+    all_up(head, joined)
+    os.kill(head.event("launcher_started")["pid"], signal.SIGKILL)
+    assert (head.end(120), joined.end(120)) == ("failed", "failed")
+    pids = [e["pid"] for run in (head, joined) for e in run.events("rank_started")]
+    assert len(pids) == 4
+    assert not any(is_alive(pid) for pid in pids)
+
+
+@needs_open_mpi
+@pytest.mark.parametrize("killed", [0, 1], ids=["head", "joined"])
+def test_a_killed_supervisor_costs_no_exit_status(session: Client, tmp_path: Path, killed: int) -> None:
+    program = f"echo up; until [ -e {tmp_path}/go ]; do sleep 0.1; done; exit $((RANK == 3 ? 5 : 0))"
+    made = plans(program)
+    for plan in made:
+        plan["stop"]["on_rank_failure"] = "keep"
+    runs = start(session, made)
+    all_up(*runs)
+    os.kill(runs[killed].supervisor, signal.SIGKILL)
+    runs[killed].event("supervisor_resumed")
+    (tmp_path / "go").write_text("")
+    head, joined = runs
+    assert joined.end(120) == "failed"
+    assert joined.event("rank_ended", rank=3)["exit_code"] == 5
+    head.end(120)
+    known = {e["rank"] for run in runs for e in run.events("rank_ended")}
+    assert known == {0, 1, 2, 3}
+    assert [e for run in runs for e in run.events("rank_unknown")] == []
+    assert head.events("launcher_ended")
+    pids = [e["pid"] for run in runs for e in run.events("rank_started")]
+    pids.append(head.event("launcher_started")["pid"])
+    assert not any(is_alive(pid) for pid in pids)
+
+
+@needs_open_mpi
+def test_ranks_end_though_supervisor_and_mpirun_were_killed(session: Client) -> None:
+    """Nobody is there to stop them but their shims."""
+    made = graceful("trap '' TERM; echo up; while :; do sleep 0.1; done")
+    for plan in made:
+        plan["stop"]["grace"] = 2.0
+    head, joined = start(session, made)
+    all_up(head, joined)
+    pids = [e["pid"] for e in joined.events("rank_started")]
+    mpirun = head.event("launcher_started")["pid"]
+    session.close()
+    os.kill(joined.supervisor, signal.SIGKILL)
+    os.kill(mpirun, signal.SIGKILL)
+    wait_until(lambda: not any(is_alive(pid) for pid in pids), "end of the ranks")
+
+
 def test_a_node_that_waits_can_be_stopped(session: Client) -> None:
     joined = Run(session, plans("true")[1])
     assert joined.stop()["gone"]
@@ -179,6 +294,15 @@ def join(run: Run, **env: str) -> subprocess.CompletedProcess[str]:
         timeout=60,
         check=False,
     )
+
+
+def test_a_node_that_waits_hears_that_its_mpirun_has_ended(session: Client) -> None:
+    joined = Run(session, plans("true")[1])
+    wait_until(lambda: Path(joined.dir, "control.sock").exists(), "supervisor")
+    assert session.ask("launcher_ended", dir=joined.dir)["ok"]
+    assert joined.end() == "failed"
+    assert joined.event("stopping")["why"] == "launcher_ended"
+    assert joined.events("start_failed") == []
 
 
 def test_ranks_that_are_no_world_are_refused(session: Client) -> None:
@@ -283,14 +407,39 @@ print(json.dumps([world.Get_rank(), world.Get_size(), total, int(os.environ["RAN
 """
 
 
-@needs_open_mpi
-@pytest.mark.skipif(
+SAVES = """
+import os, signal, sys, time
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+world.Barrier()
+def save(number, frame):
+    time.sleep(3)
+    print("saved", flush=True)
+    os._exit(0)
+if world.Get_rank() != 1:
+    signal.signal(signal.SIGTERM, save)
+print("up", flush=True)
+while True:
+    time.sleep(0.1)
+"""
+needs_mpi4py = pytest.mark.skipif(
     subprocess.run(
         [sys.executable, "-c", "from mpi4py import MPI"], capture_output=True, check=False
     ).returncode
     != 0,
     reason="needs mpi4py and its library",
 )
+
+
+@needs_open_mpi
+@needs_mpi4py
+def test_an_mpi_program_has_its_whole_grace(session: Client, tmp_path: Path) -> None:
+    (tmp_path / "saves.py").write_text(SAVES)
+    check_grace(session, graceful([sys.executable, str(tmp_path / "saves.py")]))
+
+
+@needs_open_mpi
+@needs_mpi4py
 def test_an_mpi_program(session: Client, tmp_path: Path) -> None:
     (tmp_path / "sum.py").write_text(MPI4PY)
     head, joined = start(session, plans([sys.executable, str(tmp_path / "sum.py")]))

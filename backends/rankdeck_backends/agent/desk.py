@@ -60,6 +60,12 @@ class Desk:
         elif op == "join_failed":
             self._supervisor.joining.failed(message["message"])
             caller.send({"ok": True})
+        elif op == "launcher_lost":
+            self._supervisor.roster.launcher_lost()
+            caller.send({"ok": True})
+        elif op == "launcher_ended":
+            self._supervisor.roster.give_up_waiting()
+            caller.send({"ok": True})
         elif op == "watch":
             self._watchers.add(caller)
             caller.send(self._unwritten())

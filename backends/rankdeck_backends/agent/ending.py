@@ -11,6 +11,9 @@ STRAY_GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL for processes that outlive their rank: data loaders, helpers."""
 KILL_PATIENCE = 10.0
 """Seconds to vanish after SIGKILL before a process is called unkillable: it hangs in the kernel."""
+LAST_GRACE = 3.0
+"""Seconds before the end of the grace (at most half of it) when an mpirun hears of the stop: it needs 2 to
+end ranks on nodes that nobody could reach. Before that it would cut the grace of all ranks to one second."""
 _PAUSE = 0.05
 
 
@@ -31,6 +34,8 @@ class Ending:
         self.swept = []
         self.left = []
         self._deadline = 0.0
+        self._last = None
+        self._last_grace = LAST_GRACE
         self._kill_at = 0.0
         self._known = set()
 
@@ -48,6 +53,8 @@ class Ending:
         self.phase = SIGNALLED
         self.asked = why == "asked"
         self._deadline = time.monotonic() + grace
+        self._last = number
+        self._last_grace = min(LAST_GRACE, grace / 2)
         self._supervisor.announce_stop(why, rank, number, grace)
         self._supervisor.send_all(number)
 
@@ -63,6 +70,7 @@ class Ending:
         self.phase = SIGNALLED
         self.asked = why == "asked"
         self._deadline = time.monotonic() + grace_left
+        self._last = signal.SIGTERM
 
     def grace_left(self):
         """Seconds until SIGKILL; 0 outside the grace."""
@@ -72,17 +80,18 @@ class Ending:
         """When `tick` must be called at the latest (monotonic), or None."""
         if self.phase == SIGNALLED:
             # ranks that have ended may have left their group at work: nobody tells us when that is done
-            return (
-                min(self._deadline, now + 4 * _PAUSE)
-                if self._supervisor.roster.all_ended()
-                else self._deadline
-            )
+            if self._supervisor.roster.all_ended():
+                return min(self._deadline, now + 4 * _PAUSE)
+            return self._deadline if self._last is None else self._last_signal_at()
         if self.phase in (KILLED, SWEEPING):
             return now + _PAUSE
         return None
 
     def tick(self, now):
         """Move on as far as the clock and the processes allow."""
+        if self.phase == SIGNALLED and self._last is not None and now >= self._last_signal_at():
+            number, self._last = self._last, None
+            self._supervisor.roster.send_last(number)
         if self.phase == SIGNALLED and now >= self._deadline and not self._supervisor.is_quiet():
             self._kill(now)
         if self.phase not in (SWEEPING, DONE):
@@ -91,6 +100,9 @@ class Ending:
                 self._start_sweep(now)
         if self.phase == SWEEPING:
             self._sweep(now)
+
+    def _last_signal_at(self):
+        return self._deadline - self._last_grace
 
     def _kill(self, now):
         self.phase = KILLED

@@ -44,7 +44,7 @@ class Joining:
         if refusal:
             caller.send({"ok": False, "message": refusal})
             return
-        self._supervisor.roster.joined(rank, message["shim_pid"], message["shim_start"])
+        self._supervisor.roster.joined(rank, message)
         if self._env is None:
             self._early.append((caller, rank))
         else:

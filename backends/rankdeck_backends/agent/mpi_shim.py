@@ -8,7 +8,7 @@ import fnmatch
 import os
 import sys
 
-from . import control, environment, execute, processes, setup, shim
+from . import control, descriptors, environment, execute, processes, relay, setup, shim
 from .encoding import raw, text
 from .run_folder import RunFolder, read_json
 
@@ -32,9 +32,10 @@ class CannotJoin(Exception):
 def under_mpirun(arguments):
     """`join FOLDER`, the folder of all of the run's nodes on this machine; ends as the program ended."""
     own = environment.inherited()
+    relay_pid = relay.part()
     try:
         folder, plan, rank = _place(os.fsencode(arguments[0]), own)
-        made = _join(folder, rank)
+        made = _join(folder, rank, relay_pid)
     except CannotJoin as refused:
         sys.stderr.write("rankdeck: {}\n".format(refused))
         if refused.folder is not None:
@@ -45,7 +46,12 @@ def under_mpirun(arguments):
     made.update(kept(own, described["rank_from"].get("keep") or ()))
     made[b"RANK"], made[b"LOCAL_RANK"] = str(rank).encode("ascii"), str(local_rank).encode("ascii")
     program = shim.program_words(plan, 0, rank, local_rank, made)
-    shim.end_like(shim.Shim(folder, plan, 0, rank, local_rank, made, True, _descriptors(made)).run(program))
+    kept_open = _descriptors(made)
+    # mpirun waits for the end of its pipes, which is the relay's alone.
+    descriptors.point(os.open(os.devnull, os.O_RDWR), 0, 1, 2)
+    descriptors.close_all_but(kept_open)
+    under = shim.Shim(folder, plan, 0, rank, local_rank, made, True, kept_open, relayed=True)
+    relay.end_like(under.run(program))
     return execute.NOT_RUN
 
 
@@ -88,13 +94,14 @@ def _number(own, name, folder):
     return int(value)
 
 
-def _join(folder, rank):
+def _join(folder, rank, relay_pid):
     """The rank's environment (bytes), as its supervisor made it."""
     message = {
         "op": "join",
         "rank": rank,
         "shim_pid": os.getpid(),
         "shim_start": processes.start_of(os.getpid()),
+        "relay_pid": relay_pid,
         "boot": processes.boot_id(),
     }
     try:

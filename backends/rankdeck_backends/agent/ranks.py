@@ -15,6 +15,7 @@ class Rank:
         pid: of the program, leader of its own group; 0 before it runs.
         start: its start time in clock ticks since boot.
         shim_pid, shim_start: the same of its shim.
+        relay_pid: of what mpirun started for it, the shim's parent; 0 elsewhere.
         launched: whether a launcher started it, so that it is signalled through its shim.
         far: whether another node's mpirun started it, so that its shim is no descendant of ours.
         asked_at: when we first sent a signal that ends it (unix seconds), or None.
@@ -35,6 +36,7 @@ class Rank:
         self.start = 0
         self.shim_pid = 0
         self.shim_start = 0
+        self.relay_pid = 0
         self.asked_at = None
         self.sent = set()
         self.shim_gone_at = None
@@ -65,12 +67,14 @@ class Launcher:
         pid: 0 before it runs.
         start: its start time in clock ticks since boot.
         pipe: where it says why it could not be started; None once that is settled.
+        signalled_last: whether its ranks are to have their whole grace before it hears of a stop.
         trouble: why it could not be started, once settled; else empty.
         ended: whether it has been reaped, or is known to be gone.
     """
 
-    def __init__(self, process):
+    def __init__(self, process, signalled_last=False):
         self.process = process
+        self.signalled_last = signalled_last
         self.pid = 0
         self.start = 0
         self.pipe = None

@@ -50,7 +50,7 @@ class Roster:
             far = mpirun.is_joined(process)
             launched = far or bool(process["launcher"])
             if launched and not far:
-                self.launchers[number] = Launcher(number)
+                self.launchers[number] = Launcher(number, mpirun.is_mpirun(process))
             for rank, local_rank in zip(process["ranks"], process["local_ranks"]):  # noqa: B905
                 self.ranks[rank] = Rank(rank, local_rank, number, launched, far)
         self._join_by = 0.0
@@ -71,9 +71,10 @@ class Roster:
             self._join_by = deadline
             self._look_by(deadline)
 
-    def joined(self, rank, shim_pid, shim_start):
+    def joined(self, rank, message):
         """A rank's shim has come, and asks for its environment."""
-        rank.shim_pid, rank.shim_start = shim_pid, shim_start
+        rank.shim_pid, rank.shim_start = message["shim_pid"], message["shim_start"]
+        rank.relay_pid = message.get("relay_pid", 0)
         if rank.far:
             self._look_by(time.monotonic() + _ADOPTED_PAUSE)
 
@@ -85,9 +86,16 @@ class Roster:
     def give_up_waiting(self):
         """Their mpirun has failed: far ranks that have not joined never will, and the others must end."""
         any_left = any(rank.far and rank.state != ENDED for rank in self.ranks.values())
+        self.failed = self.failed or bool(self._missing())
         self.leave_out_waiting()
         if any_left:
             self._on_failure("launcher_ended", None)
+
+    def launcher_lost(self):
+        """Mpirun has killed what it started: it ends the run."""
+        if self.stopping_since is None:
+            self.failed = True
+        self._on_failure("launcher_ended", None)
 
     def _missing(self):
         return [
@@ -304,11 +312,18 @@ class Roster:
     # -- signals --------------------------------------------------------------------------------------------
 
     def send_all(self, number):
-        """Send every rank and launcher the signal that ends it."""
+        """Send every rank and launcher the signal that ends it; an mpirun but SIGKILL only later."""
         for rank in self.ranks.values():
             self.send(rank, number)
         for launcher in self.launchers.values():
-            launcher.send(number)
+            if number == signal.SIGKILL or not launcher.signalled_last:
+                launcher.send(number)
+
+    def send_last(self, number):
+        """Send it to the launchers that `send_all` has passed over."""
+        for launcher in self.launchers.values():
+            if launcher.signalled_last:
+                launcher.send(number)
 
     def send(self, rank, number):
         """Send one rank the signal that ends it."""
@@ -354,8 +369,9 @@ class Roster:
         return {pid for pid in ended if pid and _group_exists(pid)}
 
     def shims(self):
-        """The pids of the shims whose ranks have not ended."""
-        return [rank.shim_pid for rank in self.ranks.values() if rank.state != ENDED]
+        """The pids of the shims whose ranks have not ended, and of their relays."""
+        left = [rank for rank in self.ranks.values() if rank.state != ENDED]
+        return [rank.shim_pid for rank in left] + [rank.relay_pid for rank in left]
 
 
 def _group_exists(group):

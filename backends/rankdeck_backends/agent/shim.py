@@ -4,7 +4,6 @@ The program writes straight into its files. The shim outlives the supervisor, an
 """
 
 import os
-import resource
 import signal
 import sys
 import time
@@ -12,24 +11,12 @@ import time
 from . import control, descriptors, environment, execute, mpirun, placeholders, processes, signals
 from .encoding import printable, raw
 from .execute import CannotRun
+from .relay import FORWARDED, RELAY_GONE, end_like, signal_at_parents_end
 from .run_folder import RunFolder, log_file, read_json, write_json
 
-FORWARDED = (
-    signal.SIGTERM,
-    signal.SIGINT,
-    signal.SIGHUP,
-    signal.SIGQUIT,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-    signal.SIGALRM,
-    signal.SIGCONT,
-    signal.SIGTSTP,
-    signal.SIGWINCH,
-)
 _ONCE_WITHIN = 5.0
 """Seconds in which the same signal is passed on once: at a stop both supervisor and launcher send it."""
 _TELL_LIMIT = 5.0
-_PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 class Shim:
@@ -43,9 +30,10 @@ class Shim:
         env: the program's environment (bytes).
         launched: whether a launcher started this shim.
         kept: descriptors that the program inherits beside its streams.
+        relayed: whether a relay stands between the launcher and this shim, which outlives it.
     """
 
-    def __init__(self, folder, plan, process, rank, local_rank, env, launched, kept=()):
+    def __init__(self, folder, plan, process, rank, local_rank, env, launched, kept=(), relayed=False):
         self._folder = folder
         self._plan = plan
         self._process = process
@@ -54,23 +42,28 @@ class Shim:
         self._env = env
         self._launched = launched
         self._kept = tuple(kept)
+        self._relayed = relayed
         self._pid = 0
         self._passed = {}
 
     def run(self, program):
         """Run the program to its end; returns its wait status."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+        handled = FORWARDED + (RELAY_GONE,) if self._relayed else FORWARDED
+        signal.pthread_sigmask(signal.SIG_BLOCK, handled)
         out, degraded = self._open_logs()
         read, write = os.pipe()
+        shim = os.getpid()
         self._pid = os.fork()
         if self._pid == 0:
-            self._become(program, out, write)
+            self._become(program, out, write, shim)
         os.close(write)
         for fd in set(out).union(self._kept):
             os.close(fd)
         for number in FORWARDED:
             signal.signal(number, self._forward)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
+        if self._relayed:
+            signal.signal(RELAY_GONE, self._left_alone)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
         trouble = _read_all(read)
         if trouble:
             status = self._wait()
@@ -98,12 +91,13 @@ class Shim:
             opened.append(fd)
         return opened, degraded
 
-    def _become(self, program, out, trouble):
+    def _become(self, program, out, trouble, parent):
         """The child: becomes the program, or says why not."""
         try:
             os.setsid()
             if self._launched:
-                _die_with_parent()
+                # A launcher that kills its worker (us) with SIGKILL must leave no program behind.
+                signal_at_parents_end(signal.SIGKILL, parent)
             descriptors.point(os.open(os.devnull, os.O_RDONLY), 0)
             descriptors.point(out[0], 1)
             descriptors.point(out[1], 2)
@@ -127,6 +121,20 @@ class Shim:
         self._passed[number] = now
         try:
             os.killpg(self._pid, number)
+        except OSError:
+            pass
+
+    def _left_alone(self, number, frame):
+        """The relay was killed, so the run ends: the program still has the plan's grace."""
+        stop = self._plan["stop"]
+        self._forward(signals.number(stop["signal"]), frame)
+        signal.signal(signal.SIGALRM, self._kill)
+        signal.setitimer(signal.ITIMER_REAL, max(stop["grace"], 0.001))
+        self._tell({"op": "launcher_lost", "rank": self._rank})
+
+    def _kill(self, number, frame):
+        try:
+            os.killpg(self._pid, signal.SIGKILL)
         except OSError:
             pass
 
@@ -277,34 +285,6 @@ def program_words(plan, process, rank, local_rank, env, words=None):
     filled = {name: str(value).encode("ascii") for name, value in values.items()}
     filled.update((name, env[name]) for name in placeholders.NAMES if name in env)
     return placeholders.fill(program, filled)
-
-
-def end_like(status):
-    """End this process as the program ended, so that the launcher sees the same."""
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        try:
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program's core is the one of interest
-            signal.signal(number, signal.SIG_DFL)
-        except (OSError, ValueError):
-            pass
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
-        os.kill(os.getpid(), number)
-        os._exit(128 + number)
-    os._exit(os.WEXITSTATUS(status))
-
-
-def _die_with_parent():
-    """Under a launcher that kills its worker (our shim) with SIGKILL, the program must not stay behind."""
-    parent = os.getppid()
-    try:
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    except (ImportError, OSError, AttributeError):
-        return
-    if os.getppid() != parent:
-        os._exit(128 + signal.SIGKILL)
 
 
 def _try_write(path, record):

@@ -112,6 +112,13 @@ def finish_ranks(request, send):
     return _sent(folder, {"op": "finish", "ranks": ranks})
 
 
+def launcher_ended(request, send):
+    """`launcher_ended`: the mpirun on the head node has ended; ranks that have not joined never will."""
+    folder = locate(field(request, "dir", str))
+    _with_supervisor(folder, lambda: control.tell(folder.socket, {"op": "launcher_ended"}, ANSWER_LIMIT))
+    return {}, b""
+
+
 def _sent(folder, message):
     said = _with_supervisor(folder, lambda: control.tell(folder.socket, message, ANSWER_LIMIT))
     return {"sent": said.get("sent", []) if said else []}, b""
