@@ -15,7 +15,8 @@ from rankdeck_runs.finding import find_cause
 from rankdeck_runs.gathering import from_all
 from rankdeck_runs.links import Links
 from rankdeck_runs.live import LinkState, LiveRun
-from rankdeck_runs.node_follow import NodeFollower, StopOrder
+from rankdeck_runs.node_follow import NodeFollower
+from rankdeck_runs.orders import Order, due
 from rankdeck_runs.record import Record
 from rankdeck_runs.runwriter import RunWriter
 from rankdeck_runs.targets import Targets
@@ -42,7 +43,7 @@ _TELLING = frozenset(
         "node_missing",
     }
 )
-"""Events after which there may be a failure to act on."""
+"""Events after which nodes may have to be told something, of a failure above all."""
 
 _log = logging.getLogger(__name__)
 
@@ -63,11 +64,13 @@ class RunFollower:
         self._live = live
         self._links = links
         self._targets = targets
+        self._plan = record.plan()
         self.writer = RunWriter(record, live, offset, self._on_event)
         whole = targets.world_size <= FOLLOWED_WHOLE
-        self._nodes = [
-            NodeFollower(links, targets.backend, self.writer, target, whole=whole) for target in targets.nodes
-        ]
+        self._nodes = {
+            target.name: NodeFollower(links, targets.backend, self.writer, target, whole=whole)
+            for target in targets.nodes
+        }
         self._failed = asyncio.Event()
         self._changed = asyncio.Event()
         self._diagnosed: Failure | None = None
@@ -85,7 +88,7 @@ class RunFollower:
         ]
         try:
             async with asyncio.TaskGroup() as group:
-                for node in self._nodes:
+                for node in self._nodes.values():
                     group.create_task(node.run(), name=f"follow {node.target.name}")
             await self._finish()
         except* OSError as errors:
@@ -105,7 +108,7 @@ class RunFollower:
             OSError: the record can't be written.
         """
         try:
-            reached, _ = await from_all({node.target.name: node.catch_up() for node in self._nodes})
+            reached, _ = await from_all({node.target.name: node.catch_up() for node in self._nodes.values()})
             await self._finish()
             return all(reached.values())
         finally:
@@ -115,7 +118,7 @@ class RunFollower:
     async def _finish(self) -> None:
         await self._diagnose()
         snapshot = self._live.snapshot()
-        if all(node.target.fetched for node in self._nodes) and not snapshot.complete:
+        if all(node.target.fetched for node in self._nodes.values()) and not snapshot.complete:
             # The list first: who waits for the end here may look there next.
             self._record.refresh_summary(replace(snapshot, complete=True))
             self.writer.own_event("complete")
@@ -126,7 +129,7 @@ class RunFollower:
             self._failed.set()
 
     def _watch_changed(self) -> None:
-        for node in self._nodes:
+        for node in self._nodes.values():
             node.watch_changed()
 
     async def _keep_summary(self) -> None:
@@ -156,6 +159,9 @@ class RunFollower:
         while True:
             await self._failed.wait()
             self._failed.clear()
+            for name, order in due(self._plan, self._live.snapshot()):
+                if node := self._nodes.get(name):
+                    node.order(order)
             self._fail_fast()
             await self._diagnose()
 
@@ -179,9 +185,8 @@ class RunFollower:
                 signal=stop.signal,
                 grace=stop.grace,
             )
-        for node in self._nodes:
-            if node.target.name in going_on:
-                node.order_stop(StopOrder(stop.signal, stop.grace))
+        for name in going_on.intersection(self._nodes):
+            self._nodes[name].order(Order("stop", signal=stop.signal, grace=stop.grace))
 
     async def _diagnose(self) -> None:
         failure = self._live.first_failure()

@@ -36,6 +36,11 @@ from rankdeck_runs.values import text
 START_TIMEOUT = 90.0
 """Seconds for a node to lay out the run's folder and bring its supervisor up; the node itself gives up
 after 60."""
+SETUP_LIMIT = 600.0
+"""Seconds that a node gives its setup lines (docs/agent-protocol.md)."""
+JOIN_LIMIT = START_TIMEOUT + 90.0
+"""Seconds for the ranks of a node to be started by the mpirun on the head node, which is started last: its
+start, and the ssh of mpirun to all nodes. The head's setup lines come on top, where there are any."""
 TOKEN = ".shared"
 
 Progress = Callable[[str], None]
@@ -152,6 +157,7 @@ def node_plan(plan: LaunchPlan, node: NodePlan, run_id: str, log_dir: str | None
             for process in node.processes
         ],
         "joins": None if node.processes else _joined(plan),
+        "join_limit": JOIN_LIMIT + (SETUP_LIMIT if plan.setup else 0.0),
         "rank_env": dict(node.rank_env),
         "rank_cwd": node.cwd,
         "world": [{"node_rank": each.node_rank, "ranks": list(each.ranks)} for each in plan.nodes],

@@ -43,7 +43,9 @@ def _launcher_ended(state: Folded, node: FoldedNode, event: Event) -> None:
     if launcher is None:
         return
     code, signal, message = integer(event, "exit_code"), text(event, "signal"), text(event, "message")
-    state.launchers[key] = replace(launcher, exit_code=code, signal=signal or None, message=message)
+    state.launchers[key] = replace(
+        launcher, exit_code=code, signal=signal or None, ended=True, message=message
+    )
     if (code or signal) and not node.stopping:
         how = f"was ended by signal {signal}" if signal else f"ended with status {code}"
         state.fail(node, event, CauseKind.LAUNCHER, message or f"the launcher {how}")
@@ -111,6 +113,13 @@ def _start_failed(state: Folded, node: FoldedNode, event: Event) -> None:
     state.fail(node, event, CauseKind.START, message, rank=None if rank is None else rank.rank)
 
 
+def _finishing(state: Folded, node: FoldedNode, event: Event) -> None:
+    for served in integers(event, "ranks"):
+        rank = state.ranks.get(served)
+        if rank is not None and not rank.state.is_terminal:
+            state.ranks[served] = replace(rank, why="being stopped: those it serves have ended")
+
+
 def _stopping(state: Folded, node: FoldedNode, event: Event) -> None:
     node.stopping = True
 
@@ -150,6 +159,7 @@ HANDLERS: Mapping[str, Callable[[Folded, FoldedNode, Event], None]] = {
     "rank_ended": _rank_ended,
     "rank_unknown": _rank_unknown,
     "start_failed": _start_failed,
+    "finishing": _finishing,
     "stopping": _stopping,
     "killing": _killing,
     "swept": _swept,

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import random
 import time
-from dataclasses import dataclass
 
 from rankdeck_backends.base import NodeError, NodeRefusal
 from rankdeck_profiles.errors import RankdeckError
@@ -16,6 +15,7 @@ from rankdeck_runs.links import Links
 from rankdeck_runs.live import LinkState
 from rankdeck_runs.mirror import GapError
 from rankdeck_runs.node_session import NodeSession, beside
+from rankdeck_runs.orders import Order
 from rankdeck_runs.runwriter import RunWriter
 from rankdeck_runs.targets import Target, read_targets
 
@@ -26,14 +26,6 @@ follows."""
 START_PATIENCE = 60.0
 """Seconds after which a start that a node knows nothing of has failed: another rankdeck may just be
 starting it."""
-
-
-@dataclass(frozen=True, slots=True)
-class StopOrder:
-    """A stop that a node is to be told as soon as it can be."""
-
-    signal: str
-    grace: float
 
 
 class NodeFollower:
@@ -57,8 +49,8 @@ class NodeFollower:
         self.target = target
         self._whole = whole
         self._rewatch = asyncio.Event()
-        self._stop_order: StopOrder | None = None
-        self._stop_ordered = asyncio.Event()
+        self._orders: list[Order] = []
+        self._ordered = asyncio.Event()
 
     async def run(self) -> None:
         """Follow until all is here; a lost link is made again and again."""
@@ -97,17 +89,17 @@ class NodeFollower:
         """Other ranks are watched now."""
         self._rewatch.set()
 
-    def order_stop(self, order: StopOrder) -> None:
-        """Have the node stop its ranks, now or as soon as it is reached."""
-        if self._stop_order is None:
-            self._stop_order = order
-            self._stop_ordered.set()
+    def order(self, order: Order) -> None:
+        """Tell the node something, now or as soon as it is reached; what it was told before is left out."""
+        if order not in self._orders:
+            self._orders.append(order)
+            self._ordered.set()
 
     # One connection's life.
 
     async def _session(self, session: NodeSession) -> None:
         followed = self._wanted()
-        async with beside(self._obey(session)), beside(self._keep_watched(session, followed)):
+        async with beside(self._tell(session)), beside(self._keep_watched(session, followed)):
             ended = await session.follow(followed)
         if ended:
             await self._ended(session)
@@ -121,11 +113,15 @@ class NodeFollower:
                 await session.watch(wanted, names)
                 names = wanted
 
-    async def _obey(self, session: NodeSession) -> None:
-        await self._stop_ordered.wait()
-        order = self._stop_order
-        if order is not None:
-            await session.stop(order.signal, order.grace)
+    async def _tell(self, session: NodeSession) -> None:
+        """Pass the orders on. Over another connection they are given again: the answer may have been lost."""
+        told = 0
+        while True:
+            for order in self._orders[told:]:
+                await session.tell(order)
+                told += 1
+            await self._ordered.wait()
+            self._ordered.clear()
 
     async def _ended(self, session: NodeSession) -> None:
         """Bring what was not followed: the logs nobody watched, and the indexes of times."""

@@ -13,6 +13,7 @@ from rankdeck_backends.connection import AgentConnection
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_runs import layout
 from rankdeck_runs.mirror import GapError
+from rankdeck_runs.orders import Order
 from rankdeck_runs.runwriter import RunWriter
 from rankdeck_runs.targets import Target, run_folder
 from rankdeck_runs.values import integer, number
@@ -85,11 +86,22 @@ class NodeSession:
         follow = await asyncio.shield(self._follow_id)
         await self._connection.request("watch", follow=follow, logs=list(names), offsets=self._offsets(new))
 
-    async def stop(self, signal: str, grace: float) -> None:
-        """Have the node stop its ranks; done when they are gone. Raises as `follow` does."""
-        await self._connection.stream(
-            "stop", _ignore, dir=self._directory, signal=signal, grace=grace, force=False
-        )
+    async def tell(self, order: Order) -> None:
+        """Pass an order on; a stop is done when the node's ranks are gone. Raises as `follow` does."""
+        match order.op:
+            case "stop":
+                await self._connection.stream(
+                    "stop",
+                    _ignore,
+                    dir=self._directory,
+                    signal=order.signal,
+                    grace=order.grace,
+                    force=False,
+                )
+            case "finish":
+                await self._connection.request("finish", dir=self._directory, ranks=list(order.ranks))
+            case _:
+                await self._connection.request(order.op, dir=self._directory)
 
     async def bring(self, names: tuple[str, ...]) -> bool:
         """Take in what there is now.

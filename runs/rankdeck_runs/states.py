@@ -147,7 +147,7 @@ class NodeStatus:
 
 @dataclass(frozen=True, slots=True)
 class LauncherStatus:
-    """A launcher (torchrun, later mpirun) that starts ranks on a node."""
+    """A launcher (torchrun, mpirun) that starts ranks."""
 
     node: str
     process: int
@@ -155,6 +155,8 @@ class LauncherStatus:
     pid: int | None = None
     exit_code: int | None = None
     signal: str | None = None
+    ended: bool = False
+    """Whether it has ended: its exit may not be known (its node's supervisor was killed)."""
     message: str = ""
     out_log: str = ""
     """Name of its output's file in the record's `logs/`; likewise `err_log`."""
@@ -168,6 +170,7 @@ class LauncherStatus:
             "pid": self.pid,
             "exit_code": self.exit_code,
             "signal": self.signal,
+            "ended": self.ended,
             "message": self.message,
             "out_log": self.out_log,
             "err_log": self.err_log,

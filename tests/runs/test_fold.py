@@ -183,6 +183,33 @@ def test_a_launcher_fails_because_of_its_rank(plan):
     assert story.snapshot.launchers[0].out_log == "node-00000.launcher-0.out"
 
 
+def test_ranks_that_have_served_their_time_have_succeeded(story):
+    story.running()
+    for rank in range(3):
+        story.ended(rank)
+    story.node("n2", "finishing", ranks=[3])
+    assert story.rank_states[3] == "running"
+    assert story.state is RunState.RUNNING
+    assert "those it serves" in story.snapshot.ranks[3].why
+    story.node(
+        "n2",
+        "rank_ended",
+        rank=3,
+        exit_code=None,
+        signal="TERM",
+        out_bytes=1,
+        err_bytes=0,
+        asked=True,
+        finished=True,
+    )
+    for name in ("n1", "n2"):
+        story.node(name, "node_ended", state="succeeded")
+    assert story.rank_states == ["succeeded"] * 4
+    assert story.snapshot.ranks[3].why == ""
+    assert story.snapshot.cause is None
+    assert story.snapshot.exit_status == 0
+
+
 def test_a_persons_stop_is_no_failure(story):
     story.running()
     story.login("stop_asked", why="asked", signal="TERM", grace=5)

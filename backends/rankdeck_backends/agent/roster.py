@@ -156,7 +156,10 @@ class Roster:
             launcher.ended = True
 
     def unknown(self, rank, why):
-        """A rank's exit is not to be had."""
+        """A rank's exit is not to be had; of one that was stopped as its success it is of no interest."""
+        if rank.finished:
+            self._record_end(rank, {"rank": rank.rank, "exit_code": None, "signal": None})
+            return
         rank.state = ENDED
         self.failed = True
         self._events.append("rank_unknown", rank=rank.rank, why=why)

@@ -90,6 +90,8 @@ Said = tuple[str, str] | None
 
 def _rank_ended(event: Mapping[str, Any]) -> Said:
     rank, code, signal = integer(event, "rank"), integer(event, "exit_code"), text(event, "signal")
+    if event.get("finished") is True:
+        return f"rank {rank} is done: those it served have ended", "good"
     if event.get("asked") is True:
         return f"rank {rank} ended, as asked" + (f" (SIG{signal})" if signal else ""), "stopped"
     if signal:
@@ -106,7 +108,11 @@ def _launcher_ended(event: Mapping[str, Any]) -> Said:
 
 
 def _stopping(event: Mapping[str, Any]) -> Said:
-    why = f"rank {integer(event, 'rank')} failed" if text(event, "why") == "rank_failed" else "asked"
+    why = text(event, "why")
+    if why == "rank_failed":
+        why = f"rank {integer(event, 'rank')} failed"
+    elif why == "launcher_ended":
+        why = "the launcher has ended"
     grace = number(event, "grace")
     return f"stopping: {why}; SIG{text(event, 'signal')}, {words.duration(grace)} grace", "warn"
 
@@ -151,6 +157,7 @@ _TOLD: Final = {
     "rank_unknown": lambda e: (f"rank {integer(e, 'rank')} is gone: {text(e, 'why')}", "warn"),
     "start_failed": lambda e: (f"could not start: {text(e, 'message')}", "bad"),
     "stopping": _stopping,
+    "finishing": lambda e: ("stopping those whose work is done", "text"),
     "killing": lambda e: ("the grace is over: SIGKILL", "bad"),
     "swept": _swept,
     "record_degraded": lambda e: (f"can't write {text(e, 'what')}", "bad"),
