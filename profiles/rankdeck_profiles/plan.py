@@ -88,6 +88,8 @@ class Process:
     """True: the launcher makes `$$` a `$` in every word (torchrun); the words are doubled for it."""
     fixed_ranks: bool = True
     """False: ranks are dealt out at the start and after each restart, so `ranks` says how many, not which."""
+    restarts: int = 0
+    """How often the launcher starts its ranks again after one of them has failed."""
     ends_with: EndsWith | None = None
     inside: int = 0
     """How many more processes the rank starts by itself, as far as known (Lightning: one a slot)."""

@@ -78,6 +78,7 @@ def process_json(process: Process) -> dict[str, Any]:
             "keep": list(source.keep),
         },
         "fixed_ranks": process.fixed_ranks,
+        "restarts": process.restarts,
         "ends_with": None if ends is None else {"ranks": list(ends.ranks), "addresses": list(ends.addresses)},
         "files": dict(process.files),
     }
@@ -142,6 +143,7 @@ def _process(data: Mapping[str, Any]) -> Process:
         else RankSource(source["rank"], source["local_rank"], source["world_size"], tuple(source["keep"])),
         macros=data.get("macros", bool(split)),
         fixed_ranks=data.get("fixed_ranks", True),
+        restarts=data.get("restarts", 0),
         ends_with=None if ends is None else EndsWith(tuple(ends["ranks"]), tuple(ends["addresses"])),
         inside=data.get("inside", 0),
         role=data.get("role", ""),

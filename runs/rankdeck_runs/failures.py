@@ -27,6 +27,10 @@ class Failure:
     """The rank, where one is involved."""
     signal: str = ""
     evidence: tuple[str, ...] = ()
+    attempt: int = 1
+    """Which start of the ranks by their launcher it was in."""
+    may_restart: bool = False
+    """The launcher may start the ranks again: then it was no failure of the run."""
 
     def as_cause(self) -> Cause:
         """The cause that can be told before any log was read."""
@@ -46,6 +50,17 @@ def first(failures: Iterable[Failure], stop_asked: float | None) -> Failure | No
     """
     counted = [f for f in failures if stop_asked is None or f.t < stop_asked]
     return min(counted, key=lambda f: (_tier(f), f.t, -1 if f.rank is None else f.rank), default=None)
+
+
+def final(failures: Iterable[Failure], attempt: int, gave_up: bool) -> list[Failure]:
+    """Those that a launcher has not made up for, and will not, by starting the ranks again.
+
+    Args:
+        failures: all that were seen, in any order.
+        attempt: the newest.
+        gave_up: whether a launcher has ended with a failure.
+    """
+    return [f for f in failures if not f.may_restart or (gave_up and f.attempt == attempt)]
 
 
 def _tier(failure: Failure) -> int:

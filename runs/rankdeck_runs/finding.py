@@ -50,7 +50,7 @@ async def find_cause(
 def _source(failure: Failure, live: LiveRun) -> str | None:
     """Whose logs tell more: a rank's or a launcher's, as the protocol names them."""
     if failure.kind in (CauseKind.EXIT, CauseKind.SIGNAL) and failure.rank is not None:
-        return str(failure.rank)
+        return layout.log_name(failure.rank, "", failure.attempt).rstrip(".")
     if failure.kind is CauseKind.LAUNCHER:
         for launcher in live.snapshot().launchers:
             if launcher.node == failure.node and (launcher.exit_code or launcher.signal):
@@ -62,7 +62,7 @@ def _size(failure: Failure, stream: str, live: LiveRun) -> int | None:
     if failure.rank is None:
         return None
     rank = next((r for r in live.snapshot().ranks if r.rank == failure.rank), None)
-    if rank is None:
+    if rank is None or rank.attempt != failure.attempt:
         return None
     return rank.err_bytes if stream == "err" else rank.out_bytes
 

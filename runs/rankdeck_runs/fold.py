@@ -9,7 +9,7 @@ from typing import Any
 from rankdeck_runs import failures, folded, login_events, node_events, verdict
 from rankdeck_runs.failures import Failure
 from rankdeck_runs.folded import FoldedNode
-from rankdeck_runs.states import Cause, NodeStatus, RunSnapshot
+from rankdeck_runs.states import Cause, NodeStatus, PastAttempt, RunSnapshot
 from rankdeck_runs.values import integer, text
 
 
@@ -60,7 +60,10 @@ class Fold:
 
     def first_failure(self) -> Failure | None:
         """The failure that the others followed from, if any."""
-        return failures.first(self._state.failures, self._state.stop_asked)
+        state = self._state
+        gave_up = any(node.gave_up for node in state.nodes.values())
+        final = failures.final(state.failures, state.attempt, gave_up)
+        return failures.first(final, state.stop_asked)
 
     def snapshot(self) -> RunSnapshot:
         """All that is known, as one frozen value."""
@@ -72,7 +75,7 @@ class Fold:
                 node.node_rank,
                 node.address,
                 verdict.node_state(state, node),
-                node.ranks,
+                state.ranks_of(node),
                 node.refused or node.missing or node.link_lost or "",
             )
             for node in sorted(state.nodes.values(), key=lambda node: node.node_rank)
@@ -90,12 +93,21 @@ class Fold:
             ranks=ranks,
             launchers=tuple(state.launchers[key] for key in sorted(state.launchers)),
             cause=self._cause(first),
+            attempt=state.attempt,
+            attempts=state.attempts,
+            earlier_attempts=tuple(self._past(attempt) for attempt in range(1, state.attempt)),
             swept=tuple(state.swept.values()),
             timing=verdict.timing(state, ranks, run),
             complete=state.complete,
             notes=tuple(state.notes),
             counts=dict(Counter(rank.state for rank in ranks)),
         )
+
+    def _past(self, attempt: int) -> PastAttempt:
+        """An attempt that is over. What failed in the one after it is no cause of that."""
+        seen = [f for f in self._state.failures if f.attempt == attempt and f.rank is not None]
+        first = failures.first(seen, None)
+        return PastAttempt(attempt, None if first is None else first.as_cause())
 
     def _cause(self, first: Failure | None) -> Cause | None:
         if first is None:

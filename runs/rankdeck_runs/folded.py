@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rankdeck_runs import layout
 from rankdeck_runs.failures import SKEW_THAT_COUNTS, Failure
 from rankdeck_runs.states import Cause, CauseKind, LauncherStatus, NodeState, RankStatus, SweptProcess
 from rankdeck_runs.values import integer, integers, number, objects, text
+
+MOST_ATTEMPTS = 1000
+"""Later ones are not told apart: a damaged event may name any number, and what was before each is kept."""
 
 
 @dataclass(slots=True)
@@ -20,6 +23,12 @@ class FoldedNode:
     node_rank: int
     address: str
     ranks: tuple[int, ...]
+    dealt: int = 0
+    """How many ranks its launcher deals out; 0 where they are known before the start, as `ranks`."""
+    here: set[int] = field(default_factory=set)
+    """The ranks that have been on it in the newest attempt."""
+    gave_up: bool = False
+    """A launcher on it has ended with a failure."""
     asked: bool = False
     """Its start was sent."""
     refused: str | None = None
@@ -69,7 +78,13 @@ class Folded:
     failures: list[Failure] = field(default_factory=list)
     swept: dict[tuple[str, int], SweptProcess] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    attempt: int = 1
+    """The newest start of the ranks by their launchers."""
+    attempts: int = 1
+    """How many there may be on one node."""
     created: float | None = None
+    first_started: float | None = None
+    """When the first rank began, in whichever attempt."""
     start_asked: float | None = None
     stop_asked: float | None = None
     """When a person asked for the stop."""
@@ -78,6 +93,51 @@ class Folded:
     complete: bool = False
     found: Cause | None = None
     """The cause as the logs told it."""
+
+    def rank(self, number: int, attempt: int) -> RankStatus | None:
+        """A rank as it was or is in an attempt; a newer attempt than any before begins with this."""
+        if number not in self.ranks:
+            return None
+        self.reach(attempt)
+        known = self.ranks[number]
+        if attempt == known.attempt:
+            return known
+        return next((past for past in known.earlier if past.attempt == attempt), None)
+
+    def put(self, status: RankStatus) -> None:
+        """Replace what is known of a rank in `status.attempt`."""
+        known = self.ranks[status.rank]
+        if status.attempt == known.attempt:
+            self.ranks[status.rank] = status
+            if (node := self.nodes.get(status.node)) is not None:
+                node.here.add(status.rank)
+            return
+        past = tuple(status if p.attempt == status.attempt else p for p in known.earlier)
+        self.ranks[status.rank] = replace(known, earlier=past)
+
+    def reach(self, attempt: int) -> None:
+        """An attempt has begun, somewhere: all ranks wait for theirs, and those dealt out have no node."""
+        if not self.attempt < attempt <= MOST_ATTEMPTS:
+            return
+        self.attempt = attempt
+        for node in self.nodes.values():
+            node.here.clear()
+        for known in list(self.ranks.values()):
+            planned = self.nodes.get(known.planned)
+            self.ranks[known.rank] = RankStatus(
+                known.rank,
+                "" if planned is not None and planned.dealt else known.planned,
+                known.local_rank,
+                attempt=attempt,
+                planned=known.planned,
+                earlier=(*known.earlier, replace(known, earlier=())),
+            )
+
+    def ranks_of(self, node: FoldedNode) -> tuple[int, ...]:
+        """The ranks that are on a node, as far as known."""
+        if not node.dealt:
+            return node.ranks
+        return tuple(sorted(node.here))
 
     def fail(
         self, node: FoldedNode, event: Mapping[str, Any], kind: CauseKind, message: str, **more: Any
@@ -104,9 +164,11 @@ def _add_node(state: Folded, node: Mapping[str, Any]) -> None:
     if node_rank is None:
         return
     ranks = tuple(integers(node, "ranks"))
+    dealt = any(process.get("fixed_ranks") is False for process in objects(node, "processes"))
     local: dict[int, int] = {}
     for index, process in enumerate(objects(node, "processes")):
         local.update(zip(integers(process, "ranks"), integers(process, "local_ranks"), strict=False))
+        state.attempts = max(state.attempts, 1 + max(0, integer(process, "restarts") or 0))
         if integer(process, "launcher_args"):
             state.launchers[name, index] = LauncherStatus(
                 name,
@@ -116,6 +178,9 @@ def _add_node(state: Folded, node: Mapping[str, Any]) -> None:
             )
     # A node whose ranks another node's mpirun starts has no process. A record of before has only processes'.
     local.update(zip(ranks, integers(node, "local_ranks"), strict=False))
-    state.nodes[name] = FoldedNode(name, node_rank, text(node, "address"), ranks)
+    state.nodes[name] = FoldedNode(
+        name, node_rank, text(node, "address"), ranks, dealt=len(ranks) if dealt else 0
+    )
     for rank in ranks:
-        state.ranks[rank] = RankStatus(rank, name, local.get(rank, 0))
+        where = "" if dealt else name
+        state.ranks[rank] = RankStatus(rank, where, local.get(rank, 0), planned=name)

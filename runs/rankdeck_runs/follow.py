@@ -125,6 +125,9 @@ class RunFollower:
 
     def _on_event(self, event: Mapping[str, Any]) -> None:
         self._changed.set()
+        node = self._nodes.get(str(event.get("node")))
+        if node is not None and node.target.saw(event):
+            node.watch_changed()
         if event.get("ev") in _TELLING:
             self._failed.set()
 

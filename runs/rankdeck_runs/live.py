@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rankdeck_runs import layout
 from rankdeck_runs.failures import Failure
 from rankdeck_runs.fold import Fold
 from rankdeck_runs.states import RunSnapshot
@@ -120,9 +121,11 @@ class LiveRun:
             return tuple(self._history.get(node, ()))
 
     def growth(self, rank: int, stream: str) -> Growth:
-        """Size and last growth of a rank's log; stream is `out` or `err`."""
+        """Size and last growth of a rank's log in its newest attempt; stream is `out` or `err`."""
         with self._changed:
-            return self._growth.get(f"{rank}.{stream}", Growth())
+            ranks = self.snapshot().ranks
+            attempt = ranks[rank].attempt if 0 <= rank < len(ranks) else 1
+            return self._growth.get(layout.log_name(rank, stream, attempt), Growth())
 
     def watch(self, ranks: Iterable[int] | None) -> None:
         """Say which ranks' logs somebody looks at: theirs are brought at once.

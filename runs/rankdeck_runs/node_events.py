@@ -46,34 +46,40 @@ def _launcher_ended(state: Folded, node: FoldedNode, event: Event) -> None:
     state.launchers[key] = replace(
         launcher, exit_code=code, signal=signal or None, ended=True, message=message
     )
+    node.gave_up = node.gave_up or bool(code or signal)
     if (code or signal) and not node.stopping:
         how = f"was ended by signal {signal}" if signal else f"ended with status {code}"
         state.fail(node, event, CauseKind.LAUNCHER, message or f"the launcher {how}")
 
 
 def _rank_started(state: Folded, node: FoldedNode, event: Event) -> None:
-    rank = _rank(state, event)
+    rank = _rank(state, node, event)
     if rank is None:
         return
-    local = integer(event, "local_rank")
-    state.ranks[rank.rank] = replace(
+    local, t = integer(event, "local_rank"), number(event, "t")
+    if t is not None:
+        state.first_started = t if state.first_started is None else min(t, state.first_started)
+    status = replace(
         rank,
         state=rank.state if rank.state.is_terminal else RankState.RUNNING,
         pid=integer(event, "pid"),
-        started=number(event, "t"),
+        started=t,
         local_rank=rank.local_rank if local is None else local,
     )
+    state.put(status)
 
 
 def _rank_ended(state: Folded, node: FoldedNode, event: Event) -> None:
-    rank = _rank(state, event)
+    rank = _rank(state, node, event)
     if rank is None:
         return
     signal = text(event, "signal") or None
+    again = event.get("may_restart") is True
     code = None if signal else integer(event, "exit_code")
     finished = event.get("finished") is True  # it served ranks that have all ended well
-    ended = RankState.SUCCEEDED if finished else _ended_state(code, signal, event.get("asked") is True)
-    state.ranks[rank.rank] = replace(
+    asked = event.get("asked") is True or (again and signal == "TERM")  # by its launcher, to start it again
+    ended = RankState.SUCCEEDED if finished else _ended_state(code, signal, asked)
+    status = replace(
         rank,
         state=ended,
         exit_code=code,
@@ -83,10 +89,12 @@ def _rank_ended(state: Folded, node: FoldedNode, event: Event) -> None:
         err_bytes=integer(event, "err_bytes"),
         why="",
     )
+    state.put(status)
     if ended is RankState.FAILED:
         kind = CauseKind.SIGNAL if signal else CauseKind.EXIT
         how = f"was ended by signal {signal}" if signal else f"ended with status {code}"
-        state.fail(node, event, kind, f"rank {rank.rank} {how}", rank=rank.rank, signal=signal or "")
+        what = {"rank": rank.rank, "signal": signal or "", "attempt": rank.attempt, "may_restart": again}
+        state.fail(node, event, kind, f"rank {rank.rank} {how}", **what)
 
 
 def _ended_state(code: int | None, signal: str | None, asked: bool) -> RankState:
@@ -98,26 +106,33 @@ def _ended_state(code: int | None, signal: str | None, asked: bool) -> RankState
 
 
 def _rank_unknown(state: Folded, node: FoldedNode, event: Event) -> None:
-    rank = _rank(state, event)
+    rank = _rank(state, node, event)
     if rank is not None and not rank.state.is_terminal:
         why, t = text(event, "why"), number(event, "t")
-        state.ranks[rank.rank] = replace(rank, state=RankState.UNKNOWN, ended=t, why=why)
+        state.put(replace(rank, state=RankState.UNKNOWN, ended=t, why=why))
 
 
 def _start_failed(state: Folded, node: FoldedNode, event: Event) -> None:
     message = text(event, "message") or "the program could not be started"
-    rank = _rank(state, event)
-    if rank is not None:
-        t = number(event, "t")
-        state.ranks[rank.rank] = replace(rank, state=RankState.FAILED, why=message, ended=t)
-    state.fail(node, event, CauseKind.START, message, rank=None if rank is None else rank.rank)
+    rank = _rank(state, node, event)
+    if rank is None:
+        state.fail(node, event, CauseKind.START, message)
+        return
+    state.put(replace(rank, state=RankState.FAILED, why=message, ended=number(event, "t")))
+    again = event.get("may_restart") is True
+    what = {"rank": rank.rank, "attempt": rank.attempt, "may_restart": again}
+    state.fail(node, event, CauseKind.START, message, **what)
+
+
+def _attempt_started(state: Folded, node: FoldedNode, event: Event) -> None:
+    state.reach(integer(event, "attempt") or 1)
 
 
 def _finishing(state: Folded, node: FoldedNode, event: Event) -> None:
     for served in integers(event, "ranks"):
         rank = state.ranks.get(served)
         if rank is not None and not rank.state.is_terminal:
-            state.ranks[served] = replace(rank, why="being stopped: those it serves have ended")
+            state.put(replace(rank, why="being stopped: those it serves have ended"))
 
 
 def _stopping(state: Folded, node: FoldedNode, event: Event) -> None:
@@ -145,9 +160,13 @@ def _node_ended(state: Folded, node: FoldedNode, event: Event) -> None:
     node.ended_at = number(event, "t")
 
 
-def _rank(state: Folded, event: Event) -> RankStatus | None:
-    rank = integer(event, "rank")
-    return None if rank is None else state.ranks.get(rank)
+def _rank(state: Folded, node: FoldedNode, event: Event) -> RankStatus | None:
+    """The rank that an event of the node speaks of, in the event's attempt."""
+    number, attempt = integer(event, "rank"), integer(event, "attempt") or 1
+    rank = None if number is None else state.rank(number, attempt)
+    if rank is not None and node.dealt and not rank.node:
+        return replace(rank, node=node.name)
+    return rank
 
 
 HANDLERS: Mapping[str, Callable[[Folded, FoldedNode, Event], None]] = {
@@ -159,6 +178,7 @@ HANDLERS: Mapping[str, Callable[[Folded, FoldedNode, Event], None]] = {
     "rank_ended": _rank_ended,
     "rank_unknown": _rank_unknown,
     "start_failed": _start_failed,
+    "attempt_started": _attempt_started,
     "finishing": _finishing,
     "stopping": _stopping,
     "killing": _killing,

@@ -78,8 +78,13 @@ class NodeFollower:
             async with self._links.use(self._backend, self.target.node) as connection:
                 self._linked()
                 session = NodeSession(connection, self.target, self._writer)
-                if await session.bring(() if self.target.shared else self.target.log_names):
-                    await self._ended(session)
+                brought: tuple[str, ...] | None = None
+                # Which logs there are may come to light only by the events that come with them.
+                while (names := () if self.target.shared else self.target.log_names) != brought:
+                    if await session.bring(names):
+                        await self._ended(session)
+                        break
+                    brought = names
                 return True
         except (RankdeckError, GapError, OSError) as error:
             self._failed(error)
@@ -137,8 +142,12 @@ class NodeFollower:
         if self._whole:
             return self.target.log_names
         watched = self._live.watched or frozenset()
-        ranks = {f"{rank}.{stream}" for rank in watched for stream in ("out", "err")}
-        return tuple(name for name in self.target.log_names if name.startswith("launcher-") or name in ranks)
+        stems = {str(rank) for rank in watched}
+        return tuple(
+            name
+            for name in self.target.log_names
+            if name.startswith("launcher-") or name.partition(".")[0] in stems
+        )
 
     # How it stands.
 

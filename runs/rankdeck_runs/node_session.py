@@ -172,10 +172,11 @@ class NodeSession:
         return {name: self._writer.mirror.size(file) for name, file in files.items() if file is not None}
 
     def _shared_bytes_here(self) -> bool:
+        log = self._writer.record.log
         for rank in self._writer.live.snapshot().ranks:
             if rank.node == self._target.name:
                 for stream, size in (("out", rank.out_bytes), ("err", rank.err_bytes)):
-                    if size is not None and self._writer.record.log(rank.rank, stream).size < size:
+                    if size is not None and log(rank.rank, stream, rank.attempt).size < size:
                         return False
         return True
 

@@ -10,7 +10,7 @@ from rankdeck_backends.base import NodeRefusal
 from rankdeck_backends.connection import AgentConnection
 from rankdeck_backends.facts import from_probe
 from rankdeck_profiles import frameworks
-from rankdeck_profiles.errors import PlanError, RankdeckError
+from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.leftovers import LEFTOVERS
 from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
@@ -52,7 +52,6 @@ async def prepare(
     progress(f"looking at {_count(len(nodes), 'node')} of pool {pool.name}")
     facts = await _probe_all(links, pool, nodes, progress, questions(profile))
     planned = plan(profile, pool, facts)
-    _refuse_dealt_ranks(planned)
     progress(f"checking {_count(len(planned.nodes), 'node')}")
     failed = await _check_all(links, pool, planned)
     if failed and not (skip_checks and not not_reached(failed)):
@@ -86,16 +85,6 @@ async def _probe_all(
     if failed:
         raise _prepare_error(failed)
     return found
-
-
-def _refuse_dealt_ranks(planned: LaunchPlan) -> None:
-    """Only ranks that are known before the start can be followed, each on its node."""
-    if any(not process.fixed_ranks for node in planned.nodes for process in node.processes):
-        raise PlanError(
-            "this launcher deals out the ranks among the nodes only at the start: they can't be followed",
-            "use one node, or the static rendezvous (no max_restarts); "
-            "`rankdeck plan --format sh` prints scripts that run it by hand",
-        )
 
 
 def questions(profile: Profile) -> dict[str, Any]:

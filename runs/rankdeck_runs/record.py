@@ -52,9 +52,9 @@ class Record:
         """Where a log is, by its file name in `logs/` (see `layout`)."""
         return self.logs_path / name
 
-    def log(self, rank: int, stream: str) -> LogFile:
-        """A rank's log; stream is `out` or `err`."""
-        return LogFile(self.log_path(layout.rank_log(rank, stream)))
+    def log(self, rank: int, stream: str, attempt: int = 1) -> LogFile:
+        """A rank's log; stream is `out` or `err`; see `layout.rank_log`."""
+        return LogFile(self.log_path(layout.rank_log(rank, stream, attempt)))
 
     def plan(self) -> Mapping[str, Any]:
         """The launch plan as JSON; empty if it can't be read."""
@@ -120,7 +120,7 @@ class Record:
         if rank.started is None or (rank.out_bytes is not None and rank.err_bytes is not None):
             return rank
         sizes = [
-            known if known is not None else self.log(rank.rank, stream).size
+            known if known is not None else self.log(rank.rank, stream, rank.attempt).size
             for stream, known in (("out", rank.out_bytes), ("err", rank.err_bytes))
         ]
         return replace(rank, out_bytes=sizes[0], err_bytes=sizes[1])

@@ -89,6 +89,7 @@ class RankStatus:
 
     rank: int
     node: str
+    """Empty where its launcher deals out the ranks, and has not told yet."""
     local_rank: int
     state: RankState = RankState.WAITING
     pid: int | None = None
@@ -101,13 +102,19 @@ class RankStatus:
     out_bytes: int | None = None
     err_bytes: int | None = None
     why: str = ""
-    """Why it is unknown, lost or was never started; else empty."""
+    """Why it is unknown, lost, was never started, or is being stopped; else empty."""
+    attempt: int = 1
+    """Which start by its launcher this is: torchrun may start all ranks again after one has failed."""
+    earlier: tuple[RankStatus, ...] = ()
+    """The same rank in the attempts before, oldest first."""
+    planned: str = ""
+    """The node that the plan has it on."""
 
     def to_json(self) -> dict[str, Any]:
         """The rank's entry in `show --json`."""
         return {
             "rank": self.rank,
-            "node": self.node,
+            "node": self.node or None,
             "local_rank": self.local_rank,
             "state": str(self.state),
             "pid": self.pid,
@@ -118,6 +125,8 @@ class RankStatus:
             "out_bytes": self.out_bytes,
             "err_bytes": self.err_bytes,
             "why": self.why,
+            "attempt": self.attempt,
+            "earlier": [past.to_json() for past in self.earlier],
         }
 
 
@@ -219,6 +228,20 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
+class PastAttempt:
+    """A start of all ranks by their launcher that is over, and why the next one began."""
+
+    attempt: int
+    """From 1."""
+    cause: Cause | None = None
+    """Its first failure; None where none was seen (a node has left)."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry in `earlier_attempts` of `show --json`."""
+        return {"attempt": self.attempt, "cause": self.cause.to_json() if self.cause else None}
+
+
+@dataclass(frozen=True, slots=True)
 class SweptProcess:
     """A process of the run that was in no rank's group, ended at the stop."""
 
@@ -262,6 +285,11 @@ class RunSnapshot:
     """By rank: `ranks[3].rank == 3`."""
     launchers: tuple[LauncherStatus, ...] = ()
     cause: Cause | None = None
+    attempt: int = 1
+    """Which start of the ranks by their launcher this is."""
+    attempts: int = 1
+    """How many there may be if one node alone fails; with several, torchrun counts each node's failures."""
+    earlier_attempts: tuple[PastAttempt, ...] = ()
     swept: tuple[SweptProcess, ...] = ()
     timing: Timing = Timing()
     complete: bool = False
@@ -293,6 +321,9 @@ class RunSnapshot:
             "ranks": [rank.to_json() for rank in self.ranks],
             "launchers": [launcher.to_json() for launcher in self.launchers],
             "cause": self.cause.to_json() if self.cause else None,
+            "attempt": self.attempt,
+            "attempts": self.attempts,
+            "earlier_attempts": [past.to_json() for past in self.earlier_attempts],
             "swept": [process.to_json() for process in self.swept],
             "complete": self.complete,
             "notes": list(self.notes),

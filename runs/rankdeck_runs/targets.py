@@ -9,9 +9,11 @@ from typing import Any
 from rankdeck_backends.connection import AgentConnection
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import BackendKind, OnRankFailure, PoolNode, StopPolicy
-from rankdeck_runs import events
+from rankdeck_runs import events, layout
 from rankdeck_runs.record import Record
 from rankdeck_runs.values import integer, integers, number, objects, text
+
+STREAMS = ("out", "err")
 
 
 @dataclass(slots=True)
@@ -20,9 +22,9 @@ class Target:
 
     node: PoolNode
     node_rank: int
-    ranks: tuple[int, ...]
     log_names: tuple[str, ...]
-    """Every log of the node, as the protocol names them."""
+    """Every log of the node, as the protocol names them: those of the plan, and of ranks that were dealt out
+    to it or started again."""
     asked: float | None = None
     """When its start was sent; None: never."""
     dir: str | None = None
@@ -37,7 +39,22 @@ class Target:
     @property
     def index_names(self) -> tuple[str, ...]:
         """The side indexes of its ranks' logs."""
-        return tuple(f"{rank}.times" for rank in self.ranks)
+        stems = dict.fromkeys(name.rpartition(".")[0] for name in self.log_names)
+        return tuple(f"{stem}.times" for stem in stems if not stem.startswith("launcher-"))
+
+    def saw(self, event: Mapping[str, Any]) -> bool:
+        """Learn from one of the node's events which logs there are; True if there are more."""
+        rank = integer(event, "rank")
+        if event.get("ev") != "rank_started" or rank is None:
+            return False
+        attempt = integer(event, "attempt") or 1
+        new = [
+            name
+            for stream in STREAMS
+            if (name := layout.log_name(rank, stream, attempt)) not in self.log_names
+        ]
+        self.log_names = (*self.log_names, *new)
+        return bool(new)
 
     @property
     def name(self) -> str:
@@ -82,9 +99,11 @@ def read_targets(record: Record) -> Targets:
             f"its {record.events_path.name} or plan.json is damaged or missing",
         )
     nodes = tuple(sorted(by_name.values(), key=lambda target: target.node_rank))
-    return Targets(
-        backend, stop, nodes, number(created, "t") or 0.0, sum(len(target.ranks) for target in nodes)
-    )
+    return Targets(backend, stop, nodes, number(created, "t") or 0.0, _world_size(plan))
+
+
+def _world_size(plan: Mapping[str, Any]) -> int:
+    return sum(len(integers(node, "ranks")) for node in objects(plan, "nodes"))
 
 
 def run_folder(target: Target, run_id: str, connection: AgentConnection) -> str:
@@ -103,26 +122,34 @@ def _planned(plan: Mapping[str, Any], created: Mapping[str, Any]) -> dict[str, T
     for node in objects(plan, "nodes"):
         name, node_rank = text(node, "node"), integer(node, "node_rank")
         if name in reached and node_rank is not None:
-            ranks = tuple(integers(node, "ranks"))
-            found[name] = Target(reached[name], node_rank, ranks, log_names(node))
+            found[name] = Target(reached[name], node_rank, log_names(node))
     return found
 
 
 def log_names(node: Mapping[str, Any]) -> tuple[str, ...]:
-    """Every log of a node of plan.json, as the protocol names them; launchers first."""
-    streams = ("out", "err")
+    """Every log of a node of plan.json, as the protocol names them; launchers first.
+
+    Ranks that their launcher deals out have logs only once they run.
+    """
     launchers = [
         f"launcher-{index}.{stream}"
         for index, process in enumerate(objects(node, "processes"))
         if integer(process, "launcher_args")
-        for stream in streams
+        for stream in STREAMS
     ]
-    return (*launchers, *(f"{rank}.{stream}" for rank in integers(node, "ranks") for stream in streams))
+    ranks = () if is_dealt(node) else integers(node, "ranks")
+    return (*launchers, *(layout.log_name(rank, stream) for rank in ranks for stream in STREAMS))
+
+
+def is_dealt(node: Mapping[str, Any]) -> bool:
+    """Whether a node of plan.json gets its ranks' numbers only from its launcher."""
+    return any(process.get("fixed_ranks") is False for process in objects(node, "processes"))
 
 
 def _note(target: Target | None, event: Mapping[str, Any]) -> None:
     if target is None:
         return
+    target.saw(event)
     match event["ev"]:
         case "start_asked":
             target.asked = number(event, "t")

@@ -16,7 +16,7 @@ def rank_status(state: Folded, rank: RankStatus, first: Failure | None) -> RankS
     Launchers end their other ranks with SIGTERM when one fails (torchrun does so within its monitor
     interval): a SIGTERM that we did not send, after another failure or a person's stop, is theirs.
     """
-    node = state.nodes.get(rank.node)
+    node = state.nodes.get(rank.node or rank.planned)
     if node is not None and not rank.state.is_terminal:
         if node.missing is not None:
             return replace(rank, state=RankState.LOST, why=node.missing)
@@ -44,7 +44,8 @@ def node_state(state: Folded, node: FoldedNode) -> NodeState:
         return NodeState.STOPPING
     if not node.asked:
         return NodeState.WAITING
-    begun = all(state.ranks[rank].state is not RankState.WAITING for rank in node.ranks)
+    here = state.ranks_of(node)
+    begun = len(here) >= node.dealt and all(state.ranks[r].state is not RankState.WAITING for r in here)
     return NodeState.RUNNING if begun else NodeState.STARTING
 
 
@@ -93,7 +94,7 @@ def timing(state: Folded, ranks: Sequence[RankStatus], run: RunState) -> Timing:
     return Timing(
         created=state.created,
         start_asked=state.start_asked,
-        started=min(started, default=None),
+        started=state.first_started,
         all_started=max(started) if ranks and len(started) == len(ranks) else None,
         ended=max(ended, default=None) if run.is_terminal else None,
     )

@@ -8,7 +8,7 @@ from . import control, start, wire
 from .errors import AgentError
 from .events import parse_events
 from .requests import field
-from .run_folder import RunFolder, log_file, log_names, read_json
+from .run_folder import RunFolder, log_file, log_names, log_stem, read_json
 from .samples import Sampler
 from .tail import Tail
 
@@ -67,12 +67,13 @@ class Follow:
     def change(self, request):
         """`watch`: other logs. One that goes on being watched keeps its place unless an offset is given."""
         wanted = request.get("logs", [])
-        names = self._names if wanted == "all" else field(request, "logs", list, [])
-        offsets = field(request, "offsets", dict, {})
+        self._all = wanted == "all"
+        names = self._names if self._all else field(request, "logs", list, [])
+        offsets = self._offsets = field(request, "offsets", dict, {})
         tails = {}
         for name in names:
             try:
-                path = os.path.join(self._log_dir, log_file(name, self._plan["node_rank"]))
+                path = self._path(name)
             except (ValueError, AttributeError) as error:
                 raise AgentError("bad_request", "logs: {}".format(error))
             offset = offsets.get(name)
@@ -169,6 +170,7 @@ class Follow:
             self._ended_at = time.monotonic()
         elif event["ev"] == "rank_started":
             self._slow_due = 0.0
+            self._add_logs(log_stem(event["rank"], event.get("attempt", 0)))
             self._open_new()
         if self._sampler is not None:
             self._sampler.hear(event)
@@ -177,6 +179,19 @@ class Follow:
             self._emit("event", event=event)
 
     # -- logs --------------------------------------------------------------------------------
+
+    def _add_logs(self, stem):
+        """Of a rank whose number was not known, or of one that was started again."""
+        for name in ("{}.{}".format(stem, stream) for stream in ("out", "err")):
+            if name in self._names:
+                continue
+            self._names.append(name)
+            if self._all:
+                self._tails[name] = Tail(name, self._path(name), self._offsets.get(name, 0))
+                self._order.append(self._tails[name])
+
+    def _path(self, name):
+        return os.path.join(self._log_dir, log_file(name, self._plan["node_rank"]))
 
     def _open_new(self):
         for tail in self._order:
@@ -225,7 +240,7 @@ class Follow:
             if name in self._tails:
                 continue
             try:
-                found = os.stat(os.path.join(self._log_dir, log_file(name, self._plan["node_rank"])))
+                found = os.stat(self._path(name))
             except OSError:
                 continue
             if self._sizes.get(name) != found.st_size:

@@ -24,7 +24,7 @@ class Joining:
             env: what each of them gets (bytes), beside its own numbers.
         """
         self._env = env
-        self._supervisor.roster.expect(time.monotonic() + self._supervisor.plan["join_limit"])
+        self._supervisor.roster.lookout.expect(time.monotonic() + self._supervisor.plan["join_limit"])
         early, self._early = self._early, []
         for caller, rank in early:
             self._admit(caller, rank)

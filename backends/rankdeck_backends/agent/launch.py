@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 
-from . import descriptors, execute, files, mpirun, signals
+from . import descriptors, execute, files, mpirun, seats, signals
 from .encoding import printable, raw
 from .run_folder import log_file
 from .shim import exit_record, under_supervisor
@@ -51,7 +51,8 @@ def fork_launcher(folder, plan, index, env):
 def _shim(folder, plan, index):
     """The shim's words and the program's behind them."""
     program = [raw(word) for word in plan["processes"][index]["program"]]
-    own = [os.fsencode(sys.executable), b"-I", b"-S", folder.archive, b"shim", folder.path]
+    own = seats.counting_words(folder, plan["processes"][index])
+    own += [os.fsencode(sys.executable), b"-I", b"-S", folder.archive, b"shim", folder.path]
     return own + [str(index).encode("ascii"), b"--"] + program
 
 

@@ -50,7 +50,7 @@ def under_mpirun(arguments):
     # mpirun waits for the end of its pipes, which is the relay's alone.
     descriptors.point(os.open(os.devnull, os.O_RDWR), 0, 1, 2)
     descriptors.close_all_but(kept_open)
-    under = shim.Shim(folder, plan, 0, rank, local_rank, made, True, kept_open, relayed=True)
+    under = shim.Shim(folder, plan, shim.Place(0, rank, local_rank), made, True, kept_open, relayed=True)
     relay.end_like(under.run(program))
     return execute.NOT_RUN
 

@@ -4,6 +4,7 @@ import os
 import signal
 
 from . import processes
+from .run_folder import log_stem
 
 WAITING, RUNNING, ENDED = "waiting", "running", "ended"
 
@@ -12,6 +13,10 @@ class Rank:
     """One rank: a program under its shim.
 
     Attributes:
+        rank: its number; None for one whose launcher has not dealt it out yet.
+        seated: whether it is known by its local number (see `seats`).
+        attempt: which start of its launcher's ranks this is, from 1; 0 where there is but one, or none yet.
+        may_restart: whether its launcher would start it again if it failed.
         pid: of the program, leader of its own group; 0 before it runs.
         start: its start time in clock ticks since boot.
         shim_pid, shim_start: the same of its shim.
@@ -25,12 +30,19 @@ class Rank:
         shim_gone_at: when its shim was found to be gone (monotonic), or None.
     """
 
-    def __init__(self, rank, local_rank, process, launched, far=False):
-        self.rank = rank
+    def __init__(self, rank, local_rank, process, launched, far=False, seated=False):
         self.local_rank = local_rank
         self.process = process
         self.launched = launched
         self.far = far
+        self.seated = seated
+        self.begin(rank, 0)
+
+    def begin(self, rank, attempt):
+        """Wait for the first start, or for that of another attempt."""
+        self.rank = rank
+        self.attempt = attempt
+        self.may_restart = False
         self.state = WAITING
         self.pid = 0
         self.start = 0
@@ -42,6 +54,18 @@ class Rank:
         self.shim_gone_at = None
         self.finished = False
         self.ended_well = False
+
+    @property
+    def log(self):
+        """Its logs' name without the ending."""
+        return log_stem(self.rank, self.attempt)
+
+    @property
+    def told(self):
+        """What every event of a rank that may be started again has beside its number."""
+        if not self.attempt:
+            return {}
+        return {"attempt": self.attempt, "process": self.process, "local_rank": self.local_rank}
 
     def has_shim(self):
         """Whether its shim still runs."""
@@ -69,6 +93,8 @@ class Launcher:
         pipe: where it says why it could not be started; None once that is settled.
         signalled_last: whether its ranks are to have their whole grace before it hears of a stop.
         trouble: why it could not be started, once settled; else empty.
+        attempt: which start of its ranks is the newest, from 1; 0 before the first.
+        failed_rank: the first that failed in that attempt, or None.
         ended: whether it has been reaped, or is known to be gone.
     """
 
@@ -78,6 +104,8 @@ class Launcher:
         self.pid = 0
         self.start = 0
         self.pipe = None
+        self.attempt = 0
+        self.failed_rank = None
         self.trouble = ""
         self.ended = False
 

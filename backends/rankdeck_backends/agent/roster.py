@@ -4,26 +4,22 @@ import os
 import signal
 import time
 
-from . import launch, mpirun, processes, signals
+from . import launch, mpirun, processes, seats, signals
+from .lookout import Lookout
 from .ranks import ENDED, RUNNING, WAITING, Launcher, Rank
 from .run_folder import read_json, write_json
-
-_SHIM_PATIENCE = 1.0
-"""Seconds to wait for word of a rank whose shim has gone: its last message may still be on its way."""
-_SOON, _ADOPTED_PAUSE = 0.1, 1.0
-"""Seconds between looks at ranks that nobody will tell us of."""
 
 
 class Roster:
     """All ranks and launchers of one node.
 
     Attributes:
-        ranks: {rank: Rank}.
+        ranks: {rank: Rank}; of ranks whose numbers their launcher deals out, by the number in the plan.
         launchers: {process index: Launcher}.
         adopted: whether a supervisor before this one started them, so that they are not our children.
         failed: whether the node's run cannot succeed any more.
         stopping_since: when a stop began (unix seconds), or None: what ends afterwards is no failure.
-        check_at: when `check` is due (monotonic), 0 for never.
+        lookout: finds out what nobody tells.
     """
 
     def __init__(self, folder, plan, events, index, on_failure, on_settled):
@@ -52,41 +48,43 @@ class Roster:
             if launched and not far:
                 self.launchers[number] = Launcher(number, mpirun.is_mpirun(process))
             for rank, local_rank in zip(process["ranks"], process["local_ranks"]):  # noqa: B905
-                self.ranks[rank] = Rank(rank, local_rank, number, launched, far)
-        self._join_by = 0.0
+                known = None if seats.is_dealt(process) else rank
+                seated = seats.is_seated(process)
+                self.ranks[rank] = Rank(known, local_rank, number, launched, far, seated)
         self.adopted = False
         self.failed = False
         self.stopping_since = None
-        self.check_at = 0.0
+        self.lookout = Lookout(self, folder, plan)
 
     def in_state(self, state):
-        """The rank numbers in that state."""
-        return [rank.rank for rank in self.ranks.values() if rank.state == state]
+        """The Ranks in that state."""
+        return [rank for rank in self.ranks.values() if rank.state == state]
+
+    def find(self, said):
+        """The Rank that a shim's message, its record or an event speaks of, or None."""
+        if not said.get("attempt"):
+            return self.ranks.get(said.get("rank"))
+        seat = said.get("process"), said.get("local_rank")
+        return next((r for r in self.ranks.values() if r.seated and (r.process, r.local_rank) == seat), None)
 
     # -- ranks that an mpirun starts -------------------------------------------------------------------------
-
-    def expect(self, deadline):
-        """Ranks that another node's mpirun starts have until then (monotonic) to join."""
-        if self._missing():
-            self._join_by = deadline
-            self._look_by(deadline)
 
     def joined(self, rank, message):
         """A rank's shim has come, and asks for its environment."""
         rank.shim_pid, rank.shim_start = message["shim_pid"], message["shim_start"]
         rank.relay_pid = message.get("relay_pid", 0)
         if rank.far:
-            self._look_by(time.monotonic() + _ADOPTED_PAUSE)
+            self.lookout.watch()
 
     def leave_out_waiting(self):
         """A stop begins: far ranks that have not joined never will."""
-        for rank in self._missing():
+        for rank in self.missing():
             rank.state = ENDED
 
     def give_up_waiting(self):
         """Their mpirun has failed: far ranks that have not joined never will, and the others must end."""
         any_left = any(rank.far and rank.state != ENDED for rank in self.ranks.values())
-        self.failed = self.failed or bool(self._missing())
+        self.failed = self.failed or bool(self.missing())
         self.leave_out_waiting()
         if any_left:
             self._on_failure("launcher_ended", None)
@@ -97,19 +95,17 @@ class Roster:
             self.failed = True
         self._on_failure("launcher_ended", None)
 
-    def _missing(self):
+    def missing(self):
+        """Far ranks that have not joined."""
         return [
             rank for rank in self.ranks.values() if rank.far and rank.state == WAITING and not rank.shim_pid
         ]
-
-    def _look_by(self, moment):
-        self.check_at = min(self.check_at or moment, moment)
 
     # -- what is reported -----------------------------------------------------------------------------------
 
     def started(self, message):
         """A shim says that its rank runs; returns whether that is news."""
-        rank = self.ranks.get(message.get("rank"))
+        rank = self._now(message)
         if rank is None or rank.state != WAITING:
             return False
         rank.state = RUNNING
@@ -123,19 +119,51 @@ class Roster:
             pid=rank.pid,
             host=message.get("host"),
             start=rank.start,
+            **{name: value for name, value in rank.told.items() if name != "local_rank"},
         )
         if rank.pid in self._orphans:
-            self._record_end(rank, launch.exit_record(rank.rank, self._orphans.pop(rank.pid), time.time()))
+            self.record_end(rank, launch.exit_record(rank.rank, self._orphans.pop(rank.pid), time.time()))
         return True
 
     def ended(self, message):
         """A shim says that its rank has ended, or could not be started."""
-        rank = self.ranks.get(message.get("rank"))
+        rank = self._now(message)
         if rank is None or rank.state == ENDED:
             return
         if message["op"] == "start_failed":
-            self.start_failed(rank.rank, rank.process, message["message"])
-        self._record_end(rank, message)
+            self._not_begun(rank, message["message"])
+        self.record_end(rank, message)
+
+    def _now(self, message):
+        """The Rank that a shim speaks of, as that shim knows it; None for one of an attempt that is over."""
+        rank = self.find(message)
+        attempt = message.get("attempt", 0)
+        if rank is None or attempt < rank.attempt:
+            return None
+        if attempt > rank.attempt:
+            if rank.state == RUNNING:
+                self.lookout.look_on_disk(rank)
+            if rank.state == RUNNING:
+                self.unknown(rank, "its launcher has started it again, and it left no exit status")
+            rank.begin(message["rank"], attempt)
+            rank.may_restart = bool(message.get("may_restart"))
+            self._attempt_began(self.launchers[rank.process], attempt)
+        return rank
+
+    def _attempt_began(self, launcher, attempt):
+        if attempt <= launcher.attempt:
+            return
+        if attempt > 1:
+            self._events.append(
+                "attempt_started", process=launcher.process, attempt=attempt, rank=launcher.failed_rank
+            )
+        launcher.attempt, launcher.failed_rank = attempt, None
+
+    def _not_begun(self, rank, message):
+        self.failed = self.failed or not rank.may_restart
+        self._events.append(
+            "start_failed", rank=rank.rank, message=message, **dict({"process": rank.process}, **rank.told)
+        )
 
     def start_failed(self, rank, process, message):
         """A program or launcher could not be started."""
@@ -145,7 +173,7 @@ class Roster:
     def shim_not_forked(self, rank, message):
         """The system refused another process."""
         self.start_failed(rank.rank, rank.process, message)
-        self._record_end(rank, {"rank": rank.rank, "exit_code": 126, "signal": None})
+        self.record_end(rank, {"rank": rank.rank, "exit_code": 126, "signal": None})
 
     def none_started(self):
         """Setup failed: nothing will run."""
@@ -158,22 +186,26 @@ class Roster:
     def unknown(self, rank, why):
         """A rank's exit is not to be had; of one that was stopped as its success it is of no interest."""
         if rank.finished:
-            self._record_end(rank, {"rank": rank.rank, "exit_code": None, "signal": None})
+            self.record_end(rank, {"rank": rank.rank, "exit_code": None, "signal": None})
             return
         rank.state = ENDED
-        self.failed = True
-        self._events.append("rank_unknown", rank=rank.rank, why=why)
-        self._on_failure("rank_failed", rank.rank)
+        self._events.append("rank_unknown", rank=rank.rank, why=why, **rank.told)
+        if not rank.may_restart:
+            self.failed = True
+            self._on_failure("rank_failed", rank.rank)
 
-    def _record_end(self, rank, record):
+    def record_end(self, rank, record):
+        """A rank has ended, by its shim's word or what it left on disk."""
         rank.state = ENDED
         if rank.shim_gone_at is not None:
             self._keep_exit(rank, record)
-        self._index.look([rank.rank])
-        out_bytes, err_bytes = self._index.sizes(rank.rank)
+        self._index.look([rank.log])
+        out_bytes, err_bytes = self._index.sizes(rank.log)
         stopped = rank.asked_at is not None and record.get("t", time.time()) >= rank.asked_at
         rank.ended_well = record["exit_code"] == 0 or rank.finished
-        more = {"finished": True} if rank.finished else {}
+        more = dict(rank.told, finished=True) if rank.finished else rank.told
+        if not rank.ended_well and not stopped and self._may_restart(rank, record):
+            more = dict(more, may_restart=True)
         self._events.append(
             "rank_ended",
             rank=rank.rank,
@@ -186,14 +218,24 @@ class Roster:
             or (record["signal"] is not None and record["signal"] in rank.sent),
             **more,
         )
-        if not rank.ended_well:
-            self.failed = True
-            if not stopped:
-                self._on_failure("rank_failed", rank.rank)
+        if rank.ended_well:
+            return
+        if "may_restart" in more:
+            launcher = self.launchers[rank.process]
+            if launcher.failed_rank is None and record["signal"] != "TERM":
+                launcher.failed_rank = rank.rank
+            return
+        self.failed = True
+        if not stopped:
+            self._on_failure("rank_failed", rank.rank)
+
+    def _may_restart(self, rank, record):
+        """Whether the launcher may start it again. SIGTERM is its own: of a restart, whosever it is."""
+        return rank.may_restart or (rank.seated and record["signal"] == "TERM")
 
     def _keep_exit(self, rank, record):
         """The shim could not: let the file say it all the same."""
-        path = self._folder.rank_file(rank.rank, "exit")
+        path = self._folder.rank_file(rank.log, "exit")
         if read_json(path) is None:
             try:
                 write_json(path, record)
@@ -217,13 +259,11 @@ class Roster:
             if rank.state == ENDED:
                 continue
             if pid == rank.shim_pid:
-                rank.shim_gone_at = time.monotonic()
-                self._look_on_disk(rank)
-                self.check_at = time.monotonic() + _SOON
+                self.lookout.shim_gone(rank)
                 return
             if pid == rank.pid:
                 rank.shim_gone_at = rank.shim_gone_at or time.monotonic()
-                self._record_end(rank, launch.exit_record(rank.rank, status, time.time()))
+                self.record_end(rank, launch.exit_record(rank.rank, status, time.time()))
                 return
         if len(self._orphans) > 1024:
             self._orphans.clear()
@@ -258,59 +298,6 @@ class Roster:
             rank.state = ENDED
         if any(rank.state == RUNNING for rank in mine):
             self._on_failure("launcher_ended", None)
-
-    def check(self, now):
-        """Look for ranks whose shim has gone without a word, and for those that are not our children."""
-        again = self.adopted or any(
-            rank.far and rank.shim_pid and rank.state != ENDED for rank in self.ranks.values()
-        )
-        pause = _ADOPTED_PAUSE
-        if self._join_by and now >= self._join_by:
-            self._join_by = 0.0
-            self._not_joined()
-        for rank in self.ranks.values():
-            if rank.state == ENDED or not self._has_lost_shim(rank, now):
-                continue
-            self._look_on_disk(rank)
-            if rank.state == ENDED:
-                continue
-            if rank.state == RUNNING and rank.has_program():
-                again = True
-            elif now < rank.shim_gone_at + _SHIM_PATIENCE:
-                again, pause = True, _SOON
-            else:
-                self.unknown(rank, "its shim and the program have gone and left no exit status")
-        for launcher in self.launchers.values():
-            if self.adopted and not launcher.ended and not launcher.is_alive():
-                self.launcher_ended(
-                    launcher, None, None, "its exit status is lost: the supervisor had been killed"
-                )
-        self.check_at = now + pause if again else 0.0
-        if self._join_by and self._missing():
-            self._look_by(self._join_by)
-
-    def _not_joined(self):
-        missing = [rank.rank for rank in self._missing()]
-        if missing:
-            said = "ranks {} were not started here within {:g} s by the mpirun on the head node"
-            self.start_failed(None, 0, said.format(missing, self._plan["join_limit"]))
-            self.give_up_waiting()
-
-    def _has_lost_shim(self, rank, now):
-        expected = rank.state == RUNNING or not rank.launched or (rank.far and rank.shim_pid)
-        watched = self.adopted or rank.far
-        if rank.shim_gone_at is None and watched and expected and not rank.has_shim():
-            rank.shim_gone_at = now
-        return rank.shim_gone_at is not None
-
-    def _look_on_disk(self, rank):
-        if rank.state == WAITING:
-            record = read_json(self._folder.rank_file(rank.rank, "start"))
-            if record is not None:
-                self.started(record)
-        record = read_json(self._folder.rank_file(rank.rank, "exit"))
-        if record is not None and rank.state != ENDED:
-            self._record_end(rank, record)
 
     # -- signals --------------------------------------------------------------------------------------------
 

@@ -26,49 +26,54 @@ class RunFolder:
     def _at(self, name):
         return os.path.join(self.path, name)
 
-    def rank_file(self, rank, what):
-        """`ranks/<rank>.start.json` or `.exit.json`."""
-        return os.path.join(self.ranks, "{}.{}.json".format(rank, what).encode("ascii"))
+    def rank_file(self, log, what):
+        """`ranks/<log>.start.json` or `.exit.json`; `log` as `log_stem` gives it."""
+        return os.path.join(self.ranks, "{}.{}.json".format(log, what).encode("ascii"))
 
     def log_dir(self, plan):
         """Where the ranks' output goes."""
         return raw(plan["log_dir"]) if plan.get("log_dir") else self._at(b"logs")
 
 
+def log_stem(rank, attempt=0):
+    """A rank's logs without their ending: `3`, and `3.2` for what it wrote in the second attempt."""
+    return str(rank) if attempt < 2 else "{}.{}".format(rank, attempt)
+
+
 def log_file(name, node_rank=0):
     """The file of a log as the protocol names it: `3.out` is rank-00003.out.
 
     Nodes may share one folder for logs, so a launcher's has its node's rank in the name: `launcher-0.out` is
-    node-00001.launcher-0.out.
+    node-00001.launcher-0.out. Each attempt of a launcher that starts its ranks again has logs of its own:
+    `3.2.out` is rank-00003.attempt-2.out.
 
     Raises:
         ValueError: it is no such name.
     """
     stem, dot, stream = name.rpartition(".")
-    if dot and stem.isdigit() and stream == "times":
-        return times_file(int(stem))
-    if dot and stream in ("out", "err"):
-        if stem.isdigit():
-            return "rank-{:05d}.{}".format(int(stem), stream).encode("ascii")
-        if stem.startswith("launcher-") and stem[9:].isdigit():
-            return "node-{:05d}.{}".format(node_rank, name).encode("ascii")
-    raise ValueError("log {!r}: allowed are names such as 3.out, 3.err and launcher-0.out".format(name))
-
-
-def times_file(rank):
-    """The side index of a rank's files."""
-    return "rank-{:05d}.times".format(rank).encode("ascii")
+    rank, _, attempt = stem.partition(".")
+    if dot and rank.isdigit() and stream in ("out", "err", "times"):
+        if not attempt and "." not in stem:
+            return "rank-{:05d}.{}".format(int(rank), stream).encode("ascii")
+        if attempt.isdigit() and int(attempt) > 1:
+            return "rank-{:05d}.attempt-{}.{}".format(int(rank), int(attempt), stream).encode("ascii")
+    if dot and stream in ("out", "err") and stem.startswith("launcher-") and stem[9:].isdigit():
+        return "node-{:05d}.{}".format(node_rank, name).encode("ascii")
+    raise ValueError(
+        "log {!r}: allowed are names such as 3.out, 3.err, 3.2.out and launcher-0.out".format(name)
+    )
 
 
 def log_names(plan):
-    """Every log of the node's plan, launchers first."""
+    """Every log of the node's plan that has a name before the start, launchers first."""
     names = []
     for index, process in enumerate(plan["processes"]):
         if process["launcher"]:
             names += ["launcher-{}.out".format(index), "launcher-{}.err".format(index)]
     for process in plan["processes"]:
-        for rank in process["ranks"]:
-            names += ["{}.out".format(rank), "{}.err".format(rank)]
+        if process.get("fixed_ranks", True):
+            for rank in process["ranks"]:
+                names += ["{}.out".format(rank), "{}.err".format(rank)]
     return names
 
 

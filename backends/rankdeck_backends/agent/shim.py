@@ -7,16 +7,22 @@ import os
 import signal
 import sys
 import time
+from collections import namedtuple
 
-from . import control, descriptors, environment, execute, mpirun, placeholders, processes, signals
+from . import control, descriptors, environment, execute, mpirun, placeholders, processes, seats, signals
 from .encoding import printable, raw
 from .execute import CannotRun
 from .relay import FORWARDED, RELAY_GONE, end_like, signal_at_parents_end
-from .run_folder import RunFolder, log_file, read_json, write_json
+from .run_folder import RunFolder, log_file, log_stem, read_json, write_json
 
 _ONCE_WITHIN = 5.0
 """Seconds in which the same signal is passed on once: at a stop both supervisor and launcher send it."""
 _TELL_LIMIT = 5.0
+
+
+Place = namedtuple("Place", "process rank local_rank attempt may_restart")
+"""Who a shim's rank is: its process's index in the node's plan, its numbers, and see `seats` for the rest."""
+Place.__new__.__defaults__ = (0, False)
 
 
 class Shim:
@@ -25,20 +31,18 @@ class Shim:
     Args of the constructor:
         folder: the RunFolder.
         plan: the node's plan.
-        process: index of the rank's process in it.
-        rank, local_rank: the rank's numbers.
+        place: the rank's Place.
         env: the program's environment (bytes).
         launched: whether a launcher started this shim.
         kept: descriptors that the program inherits beside its streams.
         relayed: whether a relay stands between the launcher and this shim, which outlives it.
     """
 
-    def __init__(self, folder, plan, process, rank, local_rank, env, launched, kept=(), relayed=False):
+    def __init__(self, folder, plan, place, env, launched, kept=(), relayed=False):
         self._folder = folder
         self._plan = plan
-        self._process = process
-        self._rank = rank
-        self._local_rank = local_rank
+        self._place = place
+        self._log = log_stem(place.rank, place.attempt)
         self._env = env
         self._launched = launched
         self._kept = tuple(kept)
@@ -79,7 +83,7 @@ class Shim:
         where = self._folder.log_dir(self._plan)
         opened, degraded = [], []
         for stream in ("out", "err"):
-            path = os.path.join(where, log_file("{}.{}".format(self._rank, stream)))
+            path = os.path.join(where, log_file("{}.{}".format(self._log, stream)))
             try:
                 fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             except OSError as error:
@@ -104,7 +108,7 @@ class Shim:
             descriptors.close_all_but((trouble,) + self._kept)
             os.set_inheritable(trouble, False)
             signals.reset()
-            execute.enter(mpirun.rank_cwd(self._plan, self._process), self._env)
+            execute.enter(mpirun.rank_cwd(self._plan, self._place.process), self._env)
             execute.replace(program, self._env)
         except CannotRun as error:
             _write(trouble, raw(error.message))
@@ -130,7 +134,7 @@ class Shim:
         self._forward(signals.number(stop["signal"]), frame)
         signal.signal(signal.SIGALRM, self._kill)
         signal.setitimer(signal.ITIMER_REAL, max(stop["grace"], 0.001))
-        self._tell({"op": "launcher_lost", "rank": self._rank})
+        self._tell({"op": "launcher_lost", "rank": self._place.rank})
 
     def _kill(self, number, frame):
         try:
@@ -142,20 +146,25 @@ class Shim:
         return os.waitpid(self._pid, 0)[1]
 
     def _started(self, degraded):
-        record = {
-            "rank": self._rank,
-            "local_rank": self._local_rank,
-            "pid": self._pid,
-            "start": processes.start_of(self._pid),
-            "shim_pid": os.getpid(),
-            "shim_start": processes.start_of(os.getpid()),
-            "boot": processes.boot_id(),
-            "host": os.uname().nodename,
-            "t": round(time.time(), 6),
-        }
-        path = self._folder.rank_file(self._rank, "start")
-        degraded += _try_write(path, record)
-        self._tell(dict(record, op="started", process=self._process, degraded=degraded))
+        record = self._who(
+            pid=self._pid,
+            start=processes.start_of(self._pid),
+            shim_pid=os.getpid(),
+            shim_start=processes.start_of(os.getpid()),
+            boot=processes.boot_id(),
+            host=os.uname().nodename,
+            t=round(time.time(), 6),
+        )
+        degraded += _try_write(self._folder.rank_file(self._log, "start"), record)
+        self._tell(dict(record, op="started", degraded=degraded))
+
+    def _who(self, **more):
+        place = self._place
+        found = {"rank": place.rank, "local_rank": place.local_rank, "process": place.process}
+        if place.attempt:
+            found.update(attempt=place.attempt, may_restart=place.may_restart)
+        found.update(more)
+        return found
 
     def _not_started(self, message, status):
         self._end("start_failed", status, message=message)
@@ -164,11 +173,9 @@ class Shim:
         self._end("ended", status)
 
     def _end(self, op, status, **more):
-        record = exit_record(self._rank, status, time.time())
-        degraded = _try_write(self._folder.rank_file(self._rank, "exit"), record)
-        self._tell(
-            dict(record, op=op, process=self._process, local_rank=self._local_rank, degraded=degraded, **more)
-        )
+        record = exit_record(self._place.rank, status, time.time())
+        degraded = _try_write(self._folder.rank_file(self._log, "exit"), record)
+        self._tell(dict(self._who(**record), op=op, degraded=degraded, **more))
 
     def _tell(self, message):
         """Tell the supervisor; if it is gone the files say the same to the next one."""
@@ -203,7 +210,7 @@ def under_supervisor(folder, plan, process, base):
         descriptors.close_all_but(())
         described = plan["processes"][process]
         rank, local_rank = described["ranks"][0], described["local_ranks"][0]
-        shim = Shim(folder, plan, process, rank, local_rank, base, False)
+        shim = Shim(folder, plan, Place(process, rank, local_rank), base, False)
         status = shim.run(program_words(plan, process, rank, local_rank, base))
         end_like(status)
     except Exception:  # noqa: BLE001 - a process's boundary
@@ -227,14 +234,16 @@ def under_launcher(arguments):
         sys.stderr.write("rankdeck shim: {}: no plan is there\n".format(arguments[0]))
         return execute.NOT_RUN
     env = environment.inherited()
+    described = plan["processes"][process]
     try:
-        rank, local_rank = _who(plan["processes"][process], env)
+        rank, local_rank = _who(described, env)
     except ValueError as error:
         sys.stderr.write("rankdeck shim: {}\n".format(error))
         return execute.NOT_RUN
     program = program_words(plan, process, rank, local_rank, env, program)
     descriptors.close_all_but(())
-    end_like(Shim(folder, plan, process, rank, local_rank, env, True).run(program))
+    attempt, again = seats.attempt_of(folder, described, env), seats.may_restart(described, env)
+    end_like(Shim(folder, plan, Place(process, rank, local_rank, attempt, again), env, True).run(program))
     return execute.NOT_RUN
 
 

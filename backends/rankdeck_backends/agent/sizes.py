@@ -3,7 +3,7 @@
 import os
 import time
 
-from .run_folder import log_file, times_file
+from .run_folder import log_file
 
 _GROWING = 0.25
 _QUIET = 1.0
@@ -12,20 +12,13 @@ _QUIET = 1.0
 class SizeIndex:
     """Looks at the ranks' files and notes their growth; often only while there is some."""
 
-    def __init__(self, directory, ranks):
+    def __init__(self, directory):
         """Begin.
 
         Args:
             directory: the logs' folder (bytes).
-            ranks: the rank numbers.
         """
-        self._paths = {
-            rank: tuple(
-                os.path.join(directory, log_file("{}.{}".format(rank, stream))) for stream in ("out", "err")
-            )
-            for rank in ranks
-        }
-        self._times = {rank: os.path.join(directory, times_file(rank)) for rank in ranks}
+        self._directory = directory
         self._seen = {}
         self._due = 0.0
         self._growing = False
@@ -34,26 +27,34 @@ class SizeIndex:
         """When to look next (monotonic clock)."""
         return self._due
 
-    def sizes(self, rank):
-        """`(out, err)` sizes now; 0 where there is no file."""
-        return tuple(_size(path) for path in self._paths[rank])
+    def sizes(self, log):
+        """`(out, err)` sizes now; 0 where there is no file.
 
-    def look(self, ranks):
+        Args:
+            log: as `run_folder.log_stem` gives it.
+        """
+        return tuple(_size(self._path(log, stream)) for stream in ("out", "err"))
+
+    def look(self, logs):
         """Look at these ranks' files now and note what has grown."""
         grown = False
-        for rank in ranks:
-            sizes = self.sizes(rank)
-            if sizes != self._seen.get(rank, (0, 0)):
-                self._seen[rank] = sizes
+        for log in logs:
+            sizes = self.sizes(log)
+            if sizes != self._seen.get(log, (0, 0)):
+                self._seen[log] = sizes
                 grown = True
-                self._note(rank, sizes)
+                self._note(log, sizes)
         self._growing = grown
         self._due = time.monotonic() + (_GROWING if grown else _QUIET)
 
-    def _note(self, rank, sizes):
+    def _path(self, log, ending):
+        return os.path.join(self._directory, log_file("{}.{}".format(log, ending)))
+
+    def _note(self, log, sizes):
         line = "{:.3f} {} {}\n".format(time.time(), *sizes).encode("ascii")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         try:
-            fd = os.open(self._times[rank], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            fd = os.open(self._path(log, "times"), flags, 0o600)
         except OSError:
             return  # times are a convenience
         try:

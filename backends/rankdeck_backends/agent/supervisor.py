@@ -17,7 +17,7 @@ from .events import EventLog
 from .finishing import Finishing
 from .joining import Joining
 from .loop import Loop
-from .ranks import ENDED, RUNNING, WAITING
+from .ranks import ENDED, RUNNING
 from .resume import resume
 from .roster import Roster
 from .run_folder import read_json, write_json
@@ -57,9 +57,7 @@ class Supervisor:
         self.loop = Loop()
         self.events = EventLog(folder.events)
         self.ending = Ending(self)
-        self._index = SizeIndex(
-            folder.log_dir(plan), [rank for process in plan["processes"] for rank in process["ranks"]]
-        )
+        self._index = SizeIndex(folder.log_dir(plan))
         self.roster = Roster(folder, plan, self.events, self._index, self._on_failure, self._launcher_settled)
         self.joining = Joining(self)
         self.finishing = Finishing(self)
@@ -169,7 +167,7 @@ class Supervisor:
         )
 
     def _finish(self):
-        self._index.look([rank for rank in self.roster.ranks if rank not in self.roster.in_state(WAITING)])
+        self._index.look([rank.log for rank in self.roster.ranks.values() if rank.pid])
         if self.ending.swept:
             self.events.append("swept", processes=self.ending.swept)
         self._final = self._final_state()
@@ -242,7 +240,7 @@ class Supervisor:
 
     def _patience(self):
         now = time.monotonic()
-        due = [self._index.due(), self.ending.due(now), self._desk.due(), self.roster.check_at or None]
+        due = [self._index.due(), self.ending.due(now), self._desk.due(), self.roster.lookout.due or None]
         due.append(self.finishing.due())
         if self._setup is not None:
             due.append(self._setup.deadline())
@@ -251,10 +249,10 @@ class Supervisor:
     def _tick(self):
         self._reap()
         now = time.monotonic()
-        if self.roster.check_at and now >= self.roster.check_at:
-            self.roster.check(now)
+        if self.roster.lookout.due and now >= self.roster.lookout.due:
+            self.roster.lookout.check(now)
         if now >= self._index.due():
-            self._index.look(self.roster.in_state(RUNNING))
+            self._index.look([rank.log for rank in self.roster.in_state(RUNNING)])
         if self._setup is not None and now >= self._setup.deadline():
             self._signal_setup(signal.SIGKILL)
             self._setup_ended(None)
@@ -312,7 +310,7 @@ class Supervisor:
     def rank_started(self, message):
         """A shim says that its rank runs."""
         if self.roster.started(message) and self.ending.phase != NOT_ENDING:
-            self.roster.send(self.roster.ranks[message["rank"]], signal.SIGTERM)
+            self.roster.send(self.roster.find(message), signal.SIGTERM)
 
     def _on_failure(self, why, rank):
         stop = self.plan["stop"]

@@ -65,7 +65,8 @@ class Accelerate(Framework):
         launcher = self._launcher(job)
         if job.placement.world_size > 1:
             needs = (*torch_agent.torch_need(job.python), need)
-            return torch_agent.launcher_work(job, launcher, needs=needs)
+            restarts = self.option(job.profile, "max_restarts")
+            return torch_agent.launcher_work(job, launcher, needs=needs, restarts=restarts)
         return self._alone(job, launcher, need)
 
     def _launcher(self, job: NodeJob) -> tuple[str, ...]:

@@ -74,6 +74,7 @@ def launcher_work(
     args: tuple[str, ...] = (),
     more: Sequence[Setting] = (),
     fixed_ranks: bool = True,
+    restarts: int = 0,
     warnings: tuple[str, ...] = (),
 ) -> NodeWork:
     """One launcher for all of a node's ranks.
@@ -85,6 +86,7 @@ def launcher_work(
         args: further arguments of the program.
         more: variables beside those that every framework's ranks get.
         fixed_ranks: whether node i's ranks are known before the start.
+        restarts: how often it starts all ranks again after one failed.
         warnings: what to tell the user.
     """
     # torchrun calls it GROUP_RANK; here so that $NODE_RANK means the same with every framework.
@@ -102,6 +104,7 @@ def launcher_work(
         rank_from=RANKS,
         macros=True,
         fixed_ranks=fixed_ranks,
+        restarts=restarts,
     )
     return NodeWork((process,), reasons, needs=needs, warnings=warnings)
 

@@ -20,6 +20,7 @@ from rankdeck_profiles.errors import FieldError
 from rankdeck_profiles.frameworks import torch_agent
 from rankdeck_profiles.frameworks.base import Framework, NodeJob, NodeWork, Option
 from rankdeck_profiles.model import Profile
+from rankdeck_profiles.settings import Setting
 
 RESTARTS = Option("count", "how often torchrun starts all ranks again after one failed", 0)
 RENDEZVOUS = Option(
@@ -29,6 +30,16 @@ RENDEZVOUS = Option(
     None,
     ("static", "c10d"),
 )
+
+
+_OWN_STORE = Setting(
+    "TORCH_DISABLE_SHARE_RDZV_TCP_STORE",
+    "1",
+    "max_restarts: else ranks that are started again find addresses of those before them in torchrun's store",
+)
+"""torchrun keeps one store for all attempts (dynamic_rendezvous.py, `_shared_tcp_store_server`), under the
+same names: gloo and NCCL then connect to processes that have gone. With this, rank 0 serves a new one each
+time."""
 
 
 class Torchrun(Framework):
@@ -77,6 +88,8 @@ class Torchrun(Framework):
             launcher,
             needs=torch_agent.torch_need(job.python),
             fixed_ranks=not dynamic or len(job.placement.shares) == 1,
+            restarts=restarts,
+            more=(_OWN_STORE,) if dynamic and restarts else (),
             warnings=warnings,
         )
 
