@@ -236,6 +236,13 @@ class PastAttempt:
     cause: Cause | None = None
     """Its first failure; None where none was seen (a node has left)."""
 
+    @property
+    def text(self) -> str:
+        """What ended it, in words."""
+        if self.cause is None:
+            return f"attempt {self.attempt} ended: a node joined anew"
+        return f"attempt {self.attempt} ended: {self.cause.message} ({self.cause.node})"
+
     def to_json(self) -> dict[str, Any]:
         """The entry in `earlier_attempts` of `show --json`."""
         return {"attempt": self.attempt, "cause": self.cause.to_json() if self.cause else None}
@@ -298,6 +305,14 @@ class RunSnapshot:
     """Trouble that ended nothing: a full disk on a node, a signal that had to be KILL."""
     counts: Mapping[RankState, int] = field(default_factory=dict)
     """How many ranks are in each state; states without ranks are left out."""
+
+    @property
+    def attempt_text(self) -> str:
+        """`attempt 2 of 4`; empty for a run whose ranks are started only once."""
+        if self.attempts == 1 and self.attempt == 1:
+            return ""
+        # Each node's torchrun counts its own failures, so that there may be more than one of them allows.
+        return f"attempt {self.attempt}" + (f" of {self.attempts}" if self.attempt <= self.attempts else "")
 
     @property
     def exit_status(self) -> int:

@@ -210,6 +210,110 @@ def test_ranks_that_have_served_their_time_have_succeeded(story):
     assert story.snapshot.exit_status == 0
 
 
+@pytest.fixture
+def dealt(plan):
+    """Two nodes whose launchers deal out the ranks and may start them again three times."""
+    for node in plan["nodes"]:
+        node["processes"] = [
+            {
+                "ranks": node["ranks"],
+                "local_ranks": [0, 1],
+                "launcher_args": 5,
+                "fixed_ranks": False,
+                "restarts": 3,
+            }
+        ]
+    return Story(plan).created().started("n1", "n2")
+
+
+def begin(story, places, attempt):
+    """Ranks start; places: rank -> node."""
+    for local, (rank, node) in enumerate(places.items()):
+        story.node(
+            node, "rank_started", rank=rank, local_rank=local % 2, pid=10 * attempt + rank, attempt=attempt
+        )
+    return story
+
+
+def end(story, node, rank, attempt, **how):
+    fields = {"exit_code": 0, "signal": None, "out_bytes": 1, "err_bytes": 0, "asked": False, **how}
+    return story.node(node, "rank_ended", rank=rank, attempt=attempt, local_rank=0, process=0, **fields)
+
+
+HERE, THERE = {0: "n1", 1: "n1", 2: "n2", 3: "n2"}, {0: "n2", 1: "n2", 2: "n1", 3: "n1"}
+
+
+def test_dealt_ranks_have_no_node_before_they_run(dealt):
+    before = dealt.snapshot
+    assert [rank.node for rank in before.ranks] == [""] * 4
+    assert [node.ranks for node in before.nodes] == [(), ()]
+    assert before.to_json()["ranks"][0]["node"] is None
+    assert before.state is RunState.STARTING
+    dealt.node("n2", "rank_started", rank=0, local_rank=0, pid=1, attempt=1)
+    assert [node.state for node in dealt.snapshot.nodes] == [NodeState.STARTING] * 2
+    snapshot = begin(dealt, THERE, 1).snapshot
+    assert snapshot.state is RunState.RUNNING
+    assert [node.ranks for node in snapshot.nodes] == [(2, 3), (0, 1)]
+    assert [node.state for node in snapshot.nodes] == [NodeState.RUNNING] * 2
+
+
+def test_another_attempt_begins_anew(dealt):
+    begin(dealt, HERE, 1)
+    end(dealt, "n2", 3, 1, exit_code=7, may_restart=True)
+    end(dealt, "n2", 2, 1, exit_code=None, signal="TERM", may_restart=True)
+    snapshot = dealt.snapshot
+    assert snapshot.cause is None  # torchrun may start them again
+    assert snapshot.state is RunState.RUNNING
+    dealt.node("n1", "attempt_started", process=0, attempt=2, rank=None)
+    snapshot = dealt.snapshot
+    assert (snapshot.attempt, snapshot.attempts) == (2, 4)
+    assert [str(rank.state) for rank in snapshot.ranks] == ["waiting"] * 4
+    assert [rank.node for rank in snapshot.ranks] == [""] * 4
+    assert snapshot.state is RunState.STARTING
+    (past,) = snapshot.earlier_attempts
+    assert (past.attempt, past.cause.rank, past.cause.node) == (1, 3, "n2")
+    # What the other node has to tell of the first attempt comes late.
+    end(dealt, "n1", 0, 1, exit_code=None, signal="TERM", may_restart=True)
+    begin(dealt, THERE, 2)
+    snapshot = dealt.snapshot
+    assert snapshot.state is RunState.RUNNING
+    assert [rank.node for rank in snapshot.ranks] == ["n2", "n2", "n1", "n1"]
+    assert [str(rank.earlier[0].state) for rank in snapshot.ranks] == [
+        "stopped",
+        "running",
+        "stopped",
+        "failed",
+    ]
+    assert snapshot.ranks[0].earlier[0].node == "n1"
+    for rank, node in THERE.items():
+        end(dealt, node, rank, 2)
+    for name in ("n1", "n2"):
+        dealt.node(name, "launcher_ended", process=0, exit_code=0, signal=None, message="")
+        dealt.node(name, "node_ended", state="succeeded")
+    snapshot = dealt.snapshot
+    assert snapshot.state is RunState.SUCCEEDED
+    assert snapshot.timing.started < snapshot.ranks[0].started
+
+
+def test_the_last_attempts_first_failure_is_the_cause(dealt):
+    begin(dealt, HERE, 1)
+    end(dealt, "n1", 1, 1, exit_code=3, may_restart=True)
+    begin(dealt, HERE, 2)
+    end(dealt, "n2", 2, 2, exit_code=9, may_restart=True)
+    assert dealt.snapshot.cause is None
+    dealt.node("n2", "launcher_ended", process=0, exit_code=1, signal=None, message="ChildFailedError")
+    cause = dealt.snapshot.cause
+    assert (cause.rank, cause.node, cause.kind) == (2, "n2", CauseKind.EXIT)
+
+
+def test_damaged_attempts_do_no_harm(dealt):
+    begin(dealt, HERE, 1)
+    dealt.node("n1", "attempt_started", process=0, attempt=10**12, rank=None)
+    dealt.node("n1", "rank_started", rank=0, local_rank=0, pid=1, attempt=10**12)
+    assert dealt.snapshot.attempt == 1
+    assert dealt.rank_states == ["running"] * 4
+
+
 def test_a_persons_stop_is_no_failure(story):
     story.running()
     story.login("stop_asked", why="asked", signal="TERM", grace=5)

@@ -11,6 +11,7 @@ import pytest
 from rankdeck_runs.logs import LogFile
 from rankdeck_tui.logs.pattern import Pattern
 from rankdeck_tui.logs.source import Filtered
+from rankdeck_tui.logs.tiles import Stream, Target, Tile
 from rankdeck_tui.logs.view import LogView
 from rankdeck_tui.look import Look
 from rankdeck_tui.look.glyphs import UNICODE
@@ -196,3 +197,24 @@ def test_patterns(typed: str, line: str, kept: bool) -> None:
 @pytest.mark.parametrize("typed", ["", "!"])
 def test_nothing_typed_is_no_pattern(typed: str) -> None:
     assert Pattern.parse(typed) is None
+
+
+def test_a_tile_goes_on_with_the_newest_attempt(tmp_path: Path) -> None:
+    attempt = 1
+
+    def locate(target: Target, stream: str) -> Path:
+        return tmp_path / f"{target.rank}.{attempt}.{stream}"
+
+    for number in (1, 2):
+        numbered(tmp_path / f"3.{number}.out", number)
+    tile = Tile(Target(rank=3), Stream.OUT, locate)
+    tile.view.wrap = True
+    tile.look_again()
+    first = tile.view
+    assert shown(first) == ["line 0"]
+    attempt = 2
+    tile.look_again()
+    assert tile.view is not first
+    assert tile.view.wrap
+    assert shown(tile.view) == ["line 0", "line 1"]
+    tile.close()

@@ -83,6 +83,7 @@ def _find(supervisor, rank):
         supervisor.roster.started(record)
     if rank.state == ENDED:
         return
+    rank.may_restart = bool(record.get("may_restart"))
     rank.shim_pid, rank.shim_start = record["shim_pid"], record["shim_start"]
     supervisor.roster.started(record)
     if record["boot"] != processes.boot_id():

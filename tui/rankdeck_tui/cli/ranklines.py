@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rankdeck_runs import layout
 from rankdeck_runs.sanitise import clean
-from rankdeck_runs.states import RunSnapshot
+from rankdeck_runs.states import RankStatus, RunSnapshot
 from rankdeck_tui.cli import output
 from rankdeck_tui.cli.ansi import coloured
 from rankdeck_tui.cli.tail import Tail
@@ -33,28 +33,41 @@ class LogSource:
 
 
 def rank_sources(
-    logs: Path, snapshot: RunSnapshot, ranks: Iterable[int], streams: Iterable[str]
+    logs: Path,
+    snapshot: RunSnapshot,
+    ranks: Iterable[int],
+    streams: Iterable[str],
+    attempt: int | None = None,
 ) -> list[LogSource]:
     """The log files of some ranks, by rank, then stream.
 
     Args:
         logs: the record's `logs` folder.
-        snapshot: says which node each rank is on.
+        snapshot: says which node each rank is on. One that no node is known of has written nothing.
         ranks: the ranks wanted.
         streams: of `out` and `err`.
+        attempt: of a launcher that starts its ranks again; None: each rank's newest.
     """
     wanted = tuple(streams)
+    found = [_in_attempt(snapshot.ranks[rank], attempt) for rank in ranks]
     return [
         LogSource(
-            str(rank),
-            snapshot.ranks[rank].node,
+            str(rank.rank),
+            rank.node if rank.attempt < 2 else f"{rank.node}, attempt {rank.attempt}",
             stream,
-            logs / layout.rank_log(rank, stream),
-            _RANK_COLOURS[rank % len(_RANK_COLOURS)],
+            logs / layout.rank_log(rank.rank, stream, rank.attempt),
+            _RANK_COLOURS[rank.rank % len(_RANK_COLOURS)],
         )
-        for rank in ranks
+        for rank in found
+        if rank is not None and rank.node
         for stream in wanted
     ]
+
+
+def _in_attempt(rank: RankStatus, attempt: int | None) -> RankStatus | None:
+    if attempt is None or attempt == rank.attempt:
+        return rank
+    return next((past for past in rank.earlier if past.attempt == attempt), None)
 
 
 def launcher_sources(logs: Path, snapshot: RunSnapshot, streams: Iterable[str]) -> list[LogSource]:

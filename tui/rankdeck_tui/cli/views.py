@@ -34,6 +34,7 @@ class LinesView:
         ranks: the ranks wanted; None: all, and their launchers too.
         streams: of `out` and `err`.
         pattern: only lines in which it is found.
+        attempt: of a launcher that starts its ranks again; None: the newest, and each that begins meanwhile.
     """
 
     def __init__(
@@ -42,8 +43,10 @@ class LinesView:
         ranks: Sequence[int] | None = None,
         streams: Sequence[str] = BOTH,
         pattern: re.Pattern[str] | None = None,
+        attempt: int | None = None,
     ) -> None:
         self._logs = logs
+        self._attempt = attempt
         self._ranks = ranks
         self._streams = streams
         self._printer = LinePrinter(pattern)
@@ -61,7 +64,7 @@ class LinesView:
 
     def _add(self, snapshot: RunSnapshot) -> None:
         ranks = range(len(snapshot.ranks)) if self._ranks is None else self._ranks
-        self._printer.add(rank_sources(self._logs, snapshot, ranks, self._streams))
+        self._printer.add(rank_sources(self._logs, snapshot, ranks, self._streams, self._attempt))
         if self._ranks is None:
             self._printer.add(launcher_sources(self._logs, snapshot, self._streams))
 
@@ -88,6 +91,8 @@ class RunView:
         for node in snapshot.nodes:
             if node.message:
                 self._say_once(node.name, f"{node.name}: {node.message}")
+        for past in snapshot.earlier_attempts:
+            self._say_once(f"attempt {past.attempt}", past.text)
         for rank in snapshot.ranks:
             if rank.state.is_terminal and rank.state is not RankState.SUCCEEDED:
                 self._say_once(

@@ -19,12 +19,14 @@ class RunLogs:
         self.live: LiveRun | None = None
 
     def path(self, target: Target, stream: str) -> Path:
-        """The file of a rank's or launcher's stream (`out` or `err`)."""
+        """The file of a rank's or launcher's stream (`out` or `err`): a rank's in its newest attempt."""
         if self.live is None:
             return Path("/nonexistent")
         logs = self.live.path / layout.LOGS
         if target.rank is not None:
-            return logs / layout.rank_log(target.rank, stream)
+            ranks = self.live.snapshot().ranks
+            attempt = ranks[target.rank].attempt if target.rank < len(ranks) else 1
+            return logs / layout.rank_log(target.rank, stream, attempt)
         for launcher in self.live.snapshot().launchers:
             if (launcher.node, launcher.process) == (target.node, target.process):
                 # The name came with an event: only its last part may become a path.
@@ -41,6 +43,8 @@ class RunLogs:
             return []
         rank = snapshot.ranks[target.rank]
         parts: list[Part] = [(rank.node, ink.dim), ("  ", ink.text)]
+        if rank.attempt > 1:
+            parts.append((f"attempt {rank.attempt}  ", ink.dim))
         parts += marks.mark(rank.state, look, letters=False)
         failed = ink.bad if rank.state is RankState.FAILED else ink.dim
         if rank.signal:

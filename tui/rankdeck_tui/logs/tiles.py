@@ -87,6 +87,11 @@ class Tile:
             self.stream = stream
             self._open()
 
+    def look_again(self) -> None:
+        """Go on with the rank's newest attempt, if another one has begun."""
+        if self._paths != self._located():
+            self._open()
+
     def close(self) -> None:
         """End the views' threads."""
         for view in self.views:
@@ -95,7 +100,8 @@ class Tile:
     def _open(self) -> None:
         old = self.views[0] if self.views else None
         self.close()
-        self.views = [LogView(LogFile(self._locate(self.target, name))) for name in self.stream.files]
+        self._paths = self._located()
+        self.views = [LogView(LogFile(path)) for path in self._paths]
         self.active = 0
         self.dirty = True
         if old is not None:
@@ -103,6 +109,9 @@ class Tile:
                 view.wrap = old.wrap
                 view.set_filter(old.filter)
                 view.set_query(old.query)
+
+    def _located(self) -> list[Path]:
+        return [self._locate(self.target, name) for name in self.stream.files]
 
 
 def rectangles(count: int, width: int, height: int) -> list[Region]:

@@ -41,6 +41,8 @@ def title(
         )
     )
     left += [dot, (snapshot.framework, ink.dim)]
+    if snapshot.attempt_text:
+        left += [dot, (snapshot.attempt_text, ink.warn if snapshot.attempt > 1 else ink.dim)]
     return left, _links(snapshot, links, ages, look, now)
 
 

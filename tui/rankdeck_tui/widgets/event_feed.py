@@ -92,7 +92,7 @@ def _rank_ended(event: Mapping[str, Any]) -> Said:
     rank, code, signal = integer(event, "rank"), integer(event, "exit_code"), text(event, "signal")
     if event.get("finished") is True:
         return f"rank {rank} is done: those it served have ended", "good"
-    if event.get("asked") is True:
+    if event.get("asked") is True or (event.get("may_restart") is True and signal == "TERM"):
         return f"rank {rank} ended, as asked" + (f" (SIG{signal})" if signal else ""), "stopped"
     if signal:
         return f"rank {rank} was ended by SIG{signal}", "bad"
@@ -105,6 +105,12 @@ def _launcher_ended(event: Mapping[str, Any]) -> Said:
         return None
     how = f"by SIG{signal}" if signal else f"with status {code}"
     return f"launcher ended {how} {text(event, 'message')}".rstrip(), "warn"
+
+
+def _attempt_started(event: Mapping[str, Any]) -> Said:
+    rank = integer(event, "rank")
+    why = "" if rank is None else f": rank {rank} had failed"
+    return f"attempt {integer(event, 'attempt')} began{why}", "warn"
 
 
 def _stopping(event: Mapping[str, Any]) -> Said:
@@ -154,6 +160,7 @@ _TOLD: Final = {
     "launcher_ended": _launcher_ended,
     "rank_started": lambda e: (f"rank {integer(e, 'rank')} started, pid {integer(e, 'pid')}", "text"),
     "rank_ended": _rank_ended,
+    "attempt_started": _attempt_started,
     "rank_unknown": lambda e: (f"rank {integer(e, 'rank')} is gone: {text(e, 'why')}", "warn"),
     "start_failed": lambda e: (f"could not start: {text(e, 'message')}", "bad"),
     "stopping": _stopping,

@@ -146,6 +146,7 @@ class LogBoard(Painted, can_focus=True):
         """Look for new bytes in all tiles, and repaint those that changed."""
         changed: list[Region] = []
         for index, tile in enumerate(self.tiles):
+            tile.look_again()
             for view in tile.views:
                 tile.dirty = view.tick() or tile.dirty
             if tile.dirty and index < len(self._regions) and self._regions[index]:

@@ -163,7 +163,7 @@ class RankGrid(Pane, can_focus=True):
         parts: list[Part] = [
             (f"rank {rank.rank}", ink.strong),
             dot,
-            (f"{rank.node}:{rank.local_rank}", ink.text),
+            (f"{rank.node}:{rank.local_rank}" if rank.node else "its node is not known yet", ink.text),
             dot,
         ]
         parts += marks.mark(rank.state, self.look, letters=False)

@@ -40,6 +40,12 @@ def configure(parser: CommandParser) -> None:
     parser.add_argument("--rank", metavar="RANKS", help="only these ranks, e.g. 0,3-5")
     parser.add_argument("--stream", choices=STREAMS, help="only stdout or only stderr")
     parser.add_argument(
+        "--attempt",
+        type=int,
+        metavar="N",
+        help="what ranks wrote in that attempt, from 1, where torchrun started them again; else the newest",
+    )
+    parser.add_argument(
         "--follow", "-f", action="store_true", help="go on until the run ends; Ctrl-C leaves it running"
     )
     parser.add_argument("--grep", metavar="RE", help="only lines in which this regular expression is found")
@@ -51,6 +57,11 @@ def run(args: Namespace) -> int:
     record = run_home().find(args.run)
     snapshot = record.snapshot()
     ranks = _ranks(args, snapshot)
+    if args.attempt is not None and not 1 <= args.attempt <= snapshot.attempt:
+        raise LogsError(
+            f"--attempt {args.attempt}: run {record.id} is known to have had {snapshot.attempt}",
+            f"give a number from 1 to {snapshot.attempt}",
+        )
     pattern = _pattern(args.grep)
     if args.raw and (args.rank is None or len(ranks) != 1 or args.stream is None):
         raise LogsError("--raw needs one rank and one stream", "add for example --rank 0 --stream out")
@@ -62,9 +73,9 @@ def run(args: Namespace) -> int:
     logs = record.logs_path
     view: View
     if args.raw:
-        view = RawView(logs / layout.rank_log(ranks[0], streams[0]))
+        view = RawView(logs / layout.rank_log(ranks[0], streams[0], _attempt(args, snapshot)))
     else:
-        view = LinesView(logs, ranks if args.rank else None, streams, pattern)
+        view = LinesView(logs, ranks if args.rank else None, streams, pattern, args.attempt)
     if args.follow and not snapshot.complete:
         return _follow(record, view)
     whole = synced(record, snapshot)
@@ -75,6 +86,10 @@ def run(args: Namespace) -> int:
 def _ranks(args: Namespace, snapshot: RunSnapshot) -> tuple[int, ...]:
     known = range(len(snapshot.ranks))
     return tuple(known) if args.rank is None else wording.ranks_of(args.rank, known)
+
+
+def _attempt(args: Namespace, snapshot: RunSnapshot) -> int:
+    return snapshot.attempt if args.attempt is None else int(args.attempt)
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:

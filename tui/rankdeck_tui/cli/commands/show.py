@@ -39,7 +39,11 @@ def run(args: Namespace) -> int:
         output.print_json(snapshot.to_json())
         return 0
     _print_head(snapshot)
+    if snapshot.attempt_text:
+        print(snapshot.attempt_text)
     print(f"record {output.printable(str(record.path))}")
+    for past in snapshot.earlier_attempts:
+        print(output.printable(past.text))
     if snapshot.cause is not None:
         _print_cause(snapshot)
     print()
@@ -96,7 +100,7 @@ def _rank_row(rank: RankStatus) -> tuple[str, ...]:
     return (
         str(rank.rank),
         str(rank.state),
-        rank.node,
+        rank.node or "-",
         str(rank.local_rank),
         "-" if rank.pid is None else str(rank.pid),
         ended,
