@@ -12,6 +12,9 @@ from typing import Any
 
 from rankdeck_profiles.frameworks.guess import Guess, guess
 
+PROGRAM_KEYS = ("script", "module", "command")
+"""A profile's keys of which exactly one says what is run."""
+
 MOST_BYTES: int = 1 << 20
 """Of a script that is looked into; more is no script that a person wrote."""
 

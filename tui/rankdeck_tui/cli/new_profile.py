@@ -15,13 +15,12 @@ from rankdeck_profiles.errors import FieldError, RankdeckError
 from rankdeck_profiles.model import Profile
 from rankdeck_tui.cli import output, wording
 from rankdeck_tui.cli.questions import ask
-from rankdeck_tui.program import Program, Seen, look_into, program_of
+from rankdeck_tui.program import PROGRAM_KEYS, Program, Seen, look_into, program_of
 
 if TYPE_CHECKING:
     from rankdeck_profiles.library import Library
     from rankdeck_profiles.model import Pool
 
-PROGRAM_KEYS = ("script", "module", "command")
 _COUNT = re.compile(r"(\d+)(\s+(?:in all|in total|altogether))?")
 
 
