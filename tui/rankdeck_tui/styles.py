@@ -87,11 +87,13 @@ RunScreen.-narrow.-tab-events #side { height: 1fr; }
 
 ComposerScreen #main { layout: horizontal; height: 1fr; }
 ComposerScreen #form { width: 46; height: 1fr; border: round $panel-lighten-2; padding: 0 1; }
-ComposerScreen #form { overflow-y: auto; }
+ComposerScreen #form { overflow-y: auto; scrollbar-size-vertical: 1; }
 ComposerScreen #form:focus-within { border: round $primary; }
 ComposerScreen #preview { width: 1fr; height: 1fr; }
 ComposerScreen.-narrow #main { layout: vertical; }
 ComposerScreen.-narrow #form { width: 1fr; height: 10; }
+ComposerScreen.-narrow.-low #form { height: 3; }
+ComposerScreen.-narrow.-low #form:focus-within { height: 5; }
 
 .field { height: 1; width: 1fr; }
 .field .label { width: 14; color: $secondary; }

@@ -28,7 +28,7 @@ AROUND = 11
 AROUND_LOW = 6
 """The same on a low screen, which has no gaps and less help."""
 LOW = 20
-"""Rows below which a screen is low."""
+"""Rows below which a screen has the class `-low` (`RankdeckApp.VERTICAL_BREAKPOINTS`)."""
 
 
 class SaveForm(ModalScreen[str | None]):
@@ -115,7 +115,6 @@ class SaveForm(ModalScreen[str | None]):
     def on_resize(self, event: Resize) -> None:
         """The fields scroll in what title, help and buttons leave."""
         low = event.size.height < LOW
-        self.set_class(low, "-low")
         room = event.size.height if low else event.size.height * 9 // 10
         self.query_one(".dialog-fields").styles.max_height = max(3, room - (AROUND_LOW if low else AROUND))
 

@@ -20,7 +20,7 @@ from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.frameworks.options import Option
 from rankdeck_profiles.library import POOLS
 from rankdeck_profiles.model import CommBackend, Profile
-from rankdeck_tui.composing import FieldError, variables_of, words_of
+from rankdeck_tui.composing import FieldError, ranks_by_default, variables_of, words_of
 from rankdeck_tui.program import PROGRAM_KEYS, Seen, look_into, program_of
 from rankdeck_tui.screens.forms import SaveForm
 from rankdeck_tui.widgets.choice import Choice
@@ -191,6 +191,8 @@ class ProfileForm(SaveForm):
         """The chosen framework's settings, in place of the one's before."""
         name = self.chosen("framework")
         options = frameworks.get(name).options
+        hint = ranks_by_default(Profile(name="", framework=name))
+        self.query_one("#procs_per_node", Input).placeholder = hint
         settings = self.query_one("#settings", Vertical)
         await settings.remove_children()
         if options:
