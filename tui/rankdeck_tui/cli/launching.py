@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankdeck_tui.cli import output, wording
+from rankdeck_tui import words
+from rankdeck_tui.cli import output
 from rankdeck_tui.cli.follow import wait_for
 from rankdeck_tui.cli.interrupts import Interrupts
 
@@ -30,6 +31,6 @@ def launch(running: Engine, profile: Profile, pool: Pool, interrupts: Interrupts
         output.warning(warning)
     # From here on Ctrl-C is kept until there is a run to ask about.
     run_id = wait_for(running.launch(prepared, output.say))
-    ranks = wording.counted(prepared.plan.world_size, "rank")
-    output.say(f"run {run_id}: {ranks} on {wording.counted(len(prepared.plan.nodes), 'node')}")
+    ranks = words.plural(prepared.plan.world_size, "rank")
+    output.say(f"run {run_id}: {ranks} on {words.plural(len(prepared.plan.nodes), 'node')}")
     return run_id

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rankdeck_profiles import frameworks, pools
 from rankdeck_profiles.errors import FieldError, RankdeckError
 from rankdeck_profiles.model import Profile
-from rankdeck_tui.cli import output, wording
+from rankdeck_tui import words
+from rankdeck_tui.cli import output
 from rankdeck_tui.cli.questions import ask
 from rankdeck_tui.program import PROGRAM_KEYS, Program, Seen, look_into, program_of
 
@@ -243,7 +244,7 @@ def _tell(text: str, head: str = "") -> None:
 
 def _nodes(pool: Pool) -> str:
     named = ", ".join(node.name for node in pool.nodes[:4]) + (", ..." if len(pool.nodes) > 4 else "")
-    return f"{wording.counted(len(pool.nodes), 'node')}: {named}"
+    return f"{words.plural(len(pool.nodes), 'node')}: {named}"
 
 
 def _toml(value: object) -> str:

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from rankdeck_runs import events
 from rankdeck_runs.values import integer, number, objects, text
-from rankdeck_tui.look import Look, words
+from rankdeck_tui import words
+from rankdeck_tui.look import Look
 from rankdeck_tui.look.draw import Part, Parts
 
 FIRST_READ: Final = 256 << 10

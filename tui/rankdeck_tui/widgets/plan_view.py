@@ -11,7 +11,8 @@ from rankdeck_profiles import render, shell
 from rankdeck_profiles.masking import shown
 from rankdeck_profiles.plan import LaunchPlan, NodePlan
 from rankdeck_profiles.rank_view import RankView, Variable, of_rank
-from rankdeck_tui.look import Look, draw, words
+from rankdeck_tui import words
+from rankdeck_tui.look import Look, draw
 from rankdeck_tui.look.draw import Part, Parts
 
 LEAST_REASON = 24

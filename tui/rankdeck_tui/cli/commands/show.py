@@ -7,6 +7,7 @@ import time
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
+from rankdeck_tui import words
 from rankdeck_tui.cli import output, wording
 from rankdeck_tui.cli.parser import add_json, add_run
 from rankdeck_tui.cli.surroundings import run_home
@@ -63,18 +64,18 @@ def run(args: Namespace) -> int:
 
 
 def _print_head(snapshot: RunSnapshot) -> None:
-    nodes = wording.counted(len(snapshot.nodes), "node")
-    ranks = wording.counted(snapshot.world_size, "rank")
+    nodes = words.plural(len(snapshot.nodes), "node")
+    ranks = words.plural(snapshot.world_size, "rank")
     pool = f"pool {snapshot.pool} ({snapshot.backend})" if snapshot.pool else snapshot.backend
     timing = snapshot.timing
     print(f"run {snapshot.id}: {output.state(str(snapshot.state), sys.stdout)}")
     print(output.printable(f"{snapshot.profile}, {snapshot.framework}, {ranks} on {nodes} of {pool}"))
     if timing.started is None:
-        print(f"created {wording.moment(timing.created)}")
+        print(f"created {words.moment(timing.created)}")
     else:
         until = timing.ended or time.time()
-        took = wording.duration(until - timing.started)
-        print(f"started {wording.moment(timing.started)}, {'took' if timing.ended else 'for'} {took}")
+        took = words.duration(until - timing.started)
+        print(f"started {words.moment(timing.started)}, {'took' if timing.ended else 'for'} {took}")
 
 
 def _print_cause(snapshot: RunSnapshot) -> None:
@@ -100,8 +101,8 @@ def _rank_row(rank: RankStatus) -> tuple[str, ...]:
         str(rank.local_rank),
         "-" if rank.pid is None else str(rank.pid),
         ended,
-        wording.duration(took),
-        wording.size(rank.out_bytes),
-        wording.size(rank.err_bytes),
+        words.duration(took),
+        words.size(rank.out_bytes),
+        words.size(rank.err_bytes),
         rank.why,
     )
