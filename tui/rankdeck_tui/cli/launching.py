@@ -14,8 +14,17 @@ if TYPE_CHECKING:
     from rankdeck_runs.engine import Engine
 
 
-def launch(running: Engine, profile: Profile, pool: Pool, interrupts: Interrupts) -> str:
+def launch(
+    running: Engine, profile: Profile, pool: Pool, interrupts: Interrupts, *, skip_checks: bool = False
+) -> str:
     """Looks at the nodes, plans, records the run and starts it. Returns its id.
+
+    Args:
+        running: the engine.
+        profile: what to run.
+        pool: where.
+        interrupts: minds Ctrl-C.
+        skip_checks: launch although nodes lack something; it is told as warnings.
 
     Raises:
         RankdeckError: nothing was launched, or what was is stopped again.
@@ -26,7 +35,11 @@ def launch(running: Engine, profile: Profile, pool: Pool, interrupts: Interrupts
         if interrupts.take():
             raise KeyboardInterrupt
 
-    prepared = wait_for(running.prepare(profile, pool, output.say), between=unless_interrupted)
+    prepared = wait_for(
+        running.prepare(profile, pool, output.say, skip_checks=skip_checks), between=unless_interrupted
+    )
+    for node, problem in prepared.problems:
+        output.warning(f"{node}: {problem}")
     for warning in prepared.plan.warnings:
         output.warning(warning)
     # From here on Ctrl-C is kept until there is a run to ask about.

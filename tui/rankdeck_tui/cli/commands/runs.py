@@ -61,7 +61,7 @@ def _tell_stale(summaries: list[RunSummary]) -> None:
         summary for summary in summaries if not summary.complete and now - summary.updated > STALE_SECONDS
     ]
     if stale:
-        oldest = words.duration(now - min(summary.updated for summary in stale))
+        oldest = words.age(now - min(summary.updated for summary in stale))
         runs = words.plural(len(stale), "run")
         output.say(f"{runs} as last seen up to {oldest} ago: 'rankdeck show {stale[0].id}' asks its nodes")
 
