@@ -6,6 +6,7 @@ import os
 import secrets
 import stat
 from collections.abc import Mapping
+from dataclasses import replace as replaced
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,7 +61,7 @@ def new_profile(path: str | os.PathLike[str], values: Changes) -> Profile:
         ProfileError: not valid, or the file is there already.
     """
     raw = render(values)
-    profile = files.profile_from(_reread(raw, Path(path), ProfileError))
+    profile = files.profile_from(_unsaved(raw, Path(path), ProfileError))
     create(Path(path), raw, ProfileError)
     return profile
 
@@ -72,7 +73,7 @@ def new_pool(path: str | os.PathLike[str], values: Changes) -> Pool:
         PoolError: not valid, or the file is there already.
     """
     raw = render(values)
-    pool = files.pool_from(_reread(raw, Path(path), PoolError))
+    pool = files.pool_from(_unsaved(raw, Path(path), PoolError))
     create(Path(path), raw, PoolError)
     return pool
 
@@ -187,6 +188,11 @@ def _temporary(path: Path, raw: bytes, mode: int | None) -> str:
 
 def _reread(raw: bytes, path: Path, error: type[RankdeckError]) -> source.Source:
     return source.parse(source.decode(raw, path, error), path, error)
+
+
+def _unsaved(raw: bytes, path: Path, error: type[RankdeckError]) -> source.Source:
+    """What a file would say that is not there yet, and is not kept if it is wrong."""
+    return replaced(_reread(raw, path, error), saved=False)
 
 
 def _changed(path: Path, changes: Changes, error: type[RankdeckError]) -> bytes:

@@ -9,8 +9,10 @@ class RankdeckError(Exception):
     Attributes:
         message: what went wrong, naming the thing, the value found and the values allowed.
         hint: what the person can do about it; may be empty.
+        where: the key of a profile or pool that it is about, such as `("options", "ps")`; may be empty.
     """
 
+    where: tuple[str | int, ...] = ()
     exit_status = 2
     """The status the command line ends with: 1 failed, 2 command line or file wrong, 3 node not reached."""
 
@@ -36,11 +38,7 @@ class PlanError(RankdeckError):
 
 
 class FieldError(PlanError):
-    """One key of a profile cannot be so, whatever the nodes are.
-
-    Attributes:
-        where: the key, such as `("options", "ps")`; the file's reader adds file and line.
-    """
+    """One key of a profile cannot be so, whatever the nodes are. The file's reader adds file and line."""
 
     def __init__(self, where: tuple[str, ...], message: str, hint: str = "") -> None:
         super().__init__(message, hint)

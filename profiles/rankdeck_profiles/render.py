@@ -9,7 +9,7 @@ from rankdeck_profiles.masking import shown
 from rankdeck_profiles.plan import LaunchPlan, NodePlan, Process, ProcessKind
 from rankdeck_profiles.scripts import as_scripts
 
-__all__ = ["as_scripts", "as_text", "command_text"]
+__all__ = ["as_scripts", "as_text", "command_text", "process_title"]
 
 
 def as_text(plan: LaunchPlan) -> str:
@@ -50,7 +50,7 @@ def _node(plan: LaunchPlan, node: NodePlan) -> list[str]:
         for name in ("RANK", "LOCAL_RANK"):
             lines.append(f"    {name}, on each rank: {_clean(plan.reasons.get(name, ''))}")
     for process in node.processes:
-        title = _title(plan, process)
+        title = process_title(plan, process)
         command = shell.wrapped([_clean(shell.word(part)) for part in process.argv], "      ")
         lines += [f"  {title}:", *(f"    {line}" for line in command.split("\n"))]
     if not node.processes:
@@ -99,7 +99,8 @@ def _rows(plan: LaunchPlan, env: Mapping[str, str], indent: str) -> list[str]:
     return [f"{indent}{assignment:<{width}}  {_clean(why)}".rstrip() for assignment, why in rows]
 
 
-def _title(plan: LaunchPlan, process: Process) -> str:
+def process_title(plan: LaunchPlan, process: Process) -> str:
+    """What a process is: whose ranks, in which role, and what ends it."""
     ranks = _spans(process.ranks)
     if process.kind is ProcessKind.MPIRUN:
         return f"one mpirun for ranks {ranks}, on all nodes"

@@ -145,7 +145,7 @@ def _explain(source: Source, kind: type[_File], allowed: Mapping[str, str], mess
         )
     if missing := _MISSING.fullmatch(what):
         key = missing[1]
-        raise source.error(f"{source.path}: `{key}` is missing", f"add {key} = ...; allowed: {allowed[key]}")
+        raise source.problem((key,), f"`{key}` is missing", f"add {key} = ...; allowed: {allowed[key]}")
     name = ".".join(step for step in where if isinstance(step, str))
     key = name if name in allowed else str(where[0])
     label = name + "".join(f"[{step}]" for step in where if isinstance(step, int))

@@ -34,14 +34,23 @@ class Source:
     error: type[RankdeckError]
     overridden: Mapping[KeyPath, str] = field(default_factory=dict)
     """Places whose value came from `--set`, with the override as typed."""
+    saved: bool = True
+    """False: no such file is there yet, and errors do not speak of it."""
 
     def problem(self, where: KeyPath, message: str, hint: str = "") -> RankdeckError:
         """An error that names the file and line of a key, or the override it came from."""
+        error = self.error(f"{self._place(where)}{message}", hint)
+        error.where = where
+        return error
+
+    def _place(self, where: KeyPath) -> str:
         for length in range(len(where), 0, -1):
             if where[:length] in self.overridden:
-                return self.error(f"--set {self.overridden[where[:length]]}: {message}", hint)
+                return f"--set {self.overridden[where[:length]]}: "
+        if not self.saved:
+            return ""
         line = self.line(where)
-        return self.error(f"{self.path}:{line}: {message}" if line else f"{self.path}: {message}", hint)
+        return f"{self.path}:{line}: " if line else f"{self.path}: "
 
     def value(self, where: KeyPath) -> Any:
         """What the data holds at a place; None if there is nothing."""

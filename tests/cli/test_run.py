@@ -191,3 +191,14 @@ def test_a_host_that_does_not_answer_is_told(rankdeck: Shell) -> None:
         assert "no-such-host.invalid" in done.stderr
         assert "Traceback" not in done.stderr
     assert rankdeck.json("runs") == []
+
+
+def test_what_nodes_lack_stops_a_launch_unless_it_is_told_to_skip_that(rankdeck: Shell) -> None:
+    rankdeck.save_pool()
+    rankdeck.save_profile("hello", script="nosuch.py")
+    done = rankdeck("run", "hello", status=2)
+    assert "nosuch.py" in done.stderr
+    assert rankdeck.json("runs") == []
+    done = rankdeck("run", "hello", "--skip-checks", status=1)
+    assert "warning: 127.0.0.1: " in done.stderr
+    assert rankdeck.json("show", "last")["state"] == "failed"

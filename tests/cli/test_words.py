@@ -1,4 +1,4 @@
-"""Times, sizes, ranks, tails and colours: the small parts that print and read."""
+"""Times, ranks, tails and colours: the small parts that print and read."""
 
 from __future__ import annotations
 
@@ -7,36 +7,14 @@ from pathlib import Path
 import pytest
 
 from rankdeck_runs.sanitise import clean
+from rankdeck_tui import words
 from rankdeck_tui.cli import wording
 from rankdeck_tui.cli.ansi import coloured
 from rankdeck_tui.cli.tail import LONGEST_LINE, Tail
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (None, "-"),
-        (-3, "0 s"),
-        (0.4, "0 s"),
-        (59.6, "1 m 0 s"),
-        (192, "3 m 12 s"),
-        (7500, "2 h 5 m"),
-        (97200, "1 d 3 h"),
-    ],
-)
-def test_duration(seconds: float | None, text: str) -> None:
-    assert wording.duration(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("count", "text"), [(None, "-"), (0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")]
-)
-def test_size(count: int | None, text: str) -> None:
-    assert wording.size(count) == text
-
-
 def test_times_that_no_calendar_holds() -> None:
-    assert wording.moment(1e30) == "-"
+    assert words.moment(1e30) == "-"
     assert wording.unix("yesterday") is None
     assert wording.unix("1970-01-01T00:01:00.000000Z") == 60.0
 

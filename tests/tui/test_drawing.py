@@ -13,8 +13,9 @@ from textual.strip import Strip
 
 from rankdeck_runs.live import LinkState
 from rankdeck_runs.states import NodeState, RankState, RunState
+from rankdeck_tui import words
 from rankdeck_tui.logs.tiles import rectangles
-from rankdeck_tui.look import Look, draw, marks, words
+from rankdeck_tui.look import Look, draw, marks
 from rankdeck_tui.look.glyphs import ASCII, UNICODE, choose
 from rankdeck_tui.look.ink import BASE, CURSOR, IDLE_CURSOR, contrast, in_colour, without_colour
 from rankdeck_tui.widgets.grid_layout import lay_out

@@ -52,7 +52,7 @@ async def test_a_newcomer_saves_a_profile_and_composes_it(place: Path) -> None:
         await sees(pilot, "No run yet")
         await pilot.press("n")
         await sees(pilot, "New profile")
-        await pilot.press(*"mine", "tab", "right", "tab", *"train.py", "tab", *"--lr 0.1", "ctrl+s")
+        await pilot.press(*"mine", "tab", *"train.py", "tab", "right", "tab", *"--lr 0.1", "ctrl+s")
         await sees(pilot, "mine", "train.py --lr")
         saved = Library(place / "config", place / "work").profile("mine")
         assert (saved.framework, saved.script, saved.args) == ("pytorch", "train.py", ("--lr", "0.1"))

@@ -50,6 +50,10 @@ class RankdeckApp(App[None]):
         (0, "-narrow"),
         (100, "-normal"),
     ]
+    VERTICAL_BREAKPOINTS = [  # noqa: RUF012 - Textual's own declaration
+        (0, "-low"),
+        (20, "-high"),
+    ]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "colon,ctrl+p", "actions", "actions", tooltip="Find any action by its name", id="always.actions"

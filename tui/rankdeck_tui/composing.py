@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankdeck_profiles import planner, pools
+from rankdeck_profiles import frameworks, planner, pools
 from rankdeck_profiles.errors import PoolError, RankdeckError
 from rankdeck_profiles.library import Library
 from rankdeck_profiles.model import Pool, Profile
@@ -16,7 +16,8 @@ from rankdeck_profiles.plan import LaunchPlan
 from rankdeck_runs import layout
 from rankdeck_runs.record import Record
 
-FIELDS = ("nodes", "procs_per_node", "args", "env", "workdir")
+COUNTS = ("nodes", "procs_per_node", "process_count")
+FIELDS = (*COUNTS, "args", "env", "workdir")
 """The keys that can be changed here; all others are the saved file's."""
 
 
@@ -113,12 +114,26 @@ class Composition:
         except RankdeckError:
             return dict.fromkeys(FIELDS, "")
         return {
-            "nodes": "" if profile.nodes is None else str(profile.nodes),
-            "procs_per_node": "" if profile.procs_per_node is None else str(profile.procs_per_node),
+            **{key: "" if getattr(profile, key) is None else str(getattr(profile, key)) for key in COUNTS},
             "args": shlex.join(profile.args),
             "env": shlex.join(f"{name}={value}" for name, value in profile.env.items()),
             "workdir": profile.workdir,
         }
+
+    def ranks_hint(self) -> str:
+        """How many ranks a node has where the profile does not say."""
+        try:
+            profile = self.library.profile(self.profile)
+        except RankdeckError:
+            return ""
+        return ranks_by_default(profile)
+
+
+def ranks_by_default(profile: Profile) -> str:
+    """How many ranks its framework gives a node, in words."""
+    many = 8  # slots: any number that tells one rank a slot from one rank a node
+    framework = frameworks.get(profile.framework)
+    return "one for each slot" if framework.default_procs(profile, many) == many else "one"
 
 
 def resolve(library: Library, draft: Draft) -> tuple[Profile, Pool]:
@@ -151,7 +166,7 @@ def plan_offline(library: Library, draft: Draft) -> LaunchPlan:
 
 def _override(name: str, text: str) -> Override:
     value: Any = text
-    if name in ("nodes", "procs_per_node"):
+    if name in COUNTS:
         value = _count(name, text)
     elif name == "args":
         value = words_of(name, text)

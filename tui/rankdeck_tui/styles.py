@@ -27,6 +27,20 @@ Button.-textual-compact:focus { background: $primary; color: $background; text-s
 .dialog.-danger { border: round $error; }
 .dialog.-wide { width: 100; }
 .dialog.-tall { height: 90%; }
+.dialog.-form { max-height: 100%; }
+.-form .dialog-error { display: none; }
+.-form .dialog-error.-shown { display: block; }
+.dialog-fields { width: 1fr; height: auto; scrollbar-size-vertical: 1; }
+#settings { width: 1fr; height: auto; }
+#settings .label { width: 19; }
+#settings .field-error { padding-left: 19; }
+.dialog-heading { width: 1fr; height: 2; padding-top: 1; text-style: bold; }
+.dialog-help { width: 1fr; height: 4; padding-top: 1; color: $secondary; }
+.-low .dialog { padding: 0 1; }
+.-low .dialog-title { margin-bottom: 0; }
+.-low .dialog-help { height: 2; padding-top: 0; }
+.-low .dialog-heading { height: 1; padding-top: 0; }
+.-low .dialog-buttons { margin-top: 0; }
 .dialog.-bare { border: none; padding: 0; }
 
 #prompt { height: 1; display: none; background: $panel; }
@@ -73,15 +87,19 @@ RunScreen.-narrow.-tab-events #side { height: 1fr; }
 
 ComposerScreen #main { layout: horizontal; height: 1fr; }
 ComposerScreen #form { width: 46; height: 1fr; border: round $panel-lighten-2; padding: 0 1; }
-ComposerScreen #form { overflow-y: auto; }
+ComposerScreen #form { overflow-y: auto; scrollbar-size-vertical: 1; }
 ComposerScreen #form:focus-within { border: round $primary; }
 ComposerScreen #preview { width: 1fr; height: 1fr; }
 ComposerScreen.-narrow #main { layout: vertical; }
 ComposerScreen.-narrow #form { width: 1fr; height: 10; }
+ComposerScreen.-narrow.-low #form { height: 3; }
+ComposerScreen.-narrow.-low #form:focus-within { height: 5; }
 
 .field { height: 1; width: 1fr; }
 .field .label { width: 14; color: $secondary; }
 .field Input { width: 1fr; }
+.field-note { width: 1fr; height: auto; color: $accent; padding-left: 15; display: none; }
+.field-note.-shown { display: block; }
 .field-error { width: 1fr; height: auto; color: $error; padding-left: 14; display: none; }
 .field-error.-shown { display: block; }
 Choice { width: 1fr; height: 1; }

@@ -42,6 +42,10 @@ class Accelerate(Framework):
 
     name = "accelerate"
     summary = "Hugging Face Accelerate scripts, with an accelerate config file if there is one"
+    advice = (
+        "Accelerator() finds its ranks by itself; options.config_file is for what an accelerate config "
+        "says beyond nodes and ranks."
+    )
     options: Mapping[str, Option] = {
         "config_file": Option("text", "an accelerate config file on every node", None),
         "mixed_precision": _PRECISION,

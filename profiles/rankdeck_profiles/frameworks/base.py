@@ -81,6 +81,8 @@ class Framework:
     """As in a profile's `framework`."""
     summary: str = ""
     """When to choose it, in a line, in the user's words."""
+    advice: str = ""
+    """What its scripts have to do, or be told, in a line."""
     options: Mapping[str, Option] = {}
     """The settings it knows in a profile's `[options]`."""
     sets_itself: frozenset[str] = frozenset()

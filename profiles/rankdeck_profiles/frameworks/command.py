@@ -16,6 +16,7 @@ class Command(Framework):
 
     name = "command"
     summary = "Any program, one on each node; also a script that calls a launcher of its own"
+    advice = "It is started as it is, with RANK and the rest set; how it shares the work is its own affair."
     may_launch = True
 
     def default_procs(self, profile: Profile, slots: int) -> int:

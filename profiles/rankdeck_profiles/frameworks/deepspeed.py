@@ -19,4 +19,7 @@ class DeepSpeed(MpiFramework):
 
     name = "deepspeed"
     summary = "DeepSpeed scripts (models too large for one GPU's memory), over MPI"
+    advice = (
+        "The script calls deepspeed.initialize(); name it alone, without the deepspeed command or a hostfile."
+    )
     module = "deepspeed"

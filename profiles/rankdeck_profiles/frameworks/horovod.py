@@ -22,6 +22,10 @@ class Horovod(MpiFramework):
 
     name = "horovod"
     summary = "Horovod scripts, over MPI"
+    advice = (
+        "The script calls hvd.init() and takes its GPU from hvd.local_rank(); name it alone, without "
+        "horovodrun."
+    )
     module = "horovod"
 
     def rank_settings(self, job: NodeJob) -> Sequence[Setting]:

@@ -36,6 +36,10 @@ class Jax(Framework):
 
     name = "jax"
     summary = "JAX: one process a node with all its GPUs"
+    advice = (
+        "The script calls jax.distributed.initialize() before anything else of jax; without arguments "
+        "in it, set options.slurm_names."
+    )
     options: Mapping[str, Option] = {"slurm_names": _SLURM}
 
     def default_procs(self, profile: Profile, slots: int) -> int:

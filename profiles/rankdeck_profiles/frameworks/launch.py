@@ -20,6 +20,7 @@ class Launch(Framework):
 
     name = "launch"
     summary = "Old PyTorch scripts made for torch.distributed.launch"
+    advice = "The script reads LOCAL_RANK, or takes --local_rank with options.legacy_local_rank."
     options: Mapping[str, Option] = {
         "legacy_local_rank": Option(
             "switch", "also give the script --local_rank=N, as releases before 2.0 did", False

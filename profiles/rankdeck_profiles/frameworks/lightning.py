@@ -40,6 +40,7 @@ class Lightning(Framework):
 
     name = "lightning"
     summary = "PyTorch Lightning: one process a node, its Trainer starts one for every further GPU"
+    advice = "Tell its Trainer num_nodes (the nodes used here) and devices (the GPUs of one node)."
     options: Mapping[str, Option] = {"launch": _LAUNCH}
     software = ("lightning", "pytorch-lightning")
 

@@ -16,3 +16,6 @@ class Mpi(MpiFramework):
 
     name = "mpi"
     summary = "MPI programs: give the program alone, the mpirun command is written for the MPI on the nodes"
+    advice = (
+        "Name the program alone, without mpirun; the head node must be able to log in to the others by ssh."
+    )

@@ -20,6 +20,10 @@ class PyTorch(Framework):
     summary = (
         "PyTorch, every rank started by itself: any number on each node, and each rank's end seen at once"
     )
+    advice = (
+        "The script calls init_process_group(), which reads RANK, WORLD_SIZE and MASTER_ADDR, and takes "
+        "its GPU from LOCAL_RANK."
+    )
 
     def work(self, job: NodeJob) -> NodeWork:
         """One process a rank with its full environment."""

@@ -38,6 +38,9 @@ class TensorFlow(Framework):
 
     name = "tensorflow"
     summary = "TensorFlow: MultiWorkerMirrored (one worker a node) or parameter servers"
+    advice = (
+        "The strategy is made before anything else of TensorFlow; it reads TF_CONFIG, which is written here."
+    )
     options: Mapping[str, Option] = {
         "strategy": Option("text", "mwms: MultiWorkerMirrored; ps: ParameterServer", "mwms", ("mwms", "ps")),
         "workers": Option("count", "how many workers; one a node", None, least=1),

@@ -47,6 +47,7 @@ class Torchrun(Framework):
 
     name = "torchrun"
     summary = "PyTorch scripts made for torchrun: one launcher a node, one rank a GPU; fits most training"
+    advice = "The script calls init_process_group() and takes its GPU from LOCAL_RANK."
     options: Mapping[str, Option] = {"max_restarts": RESTARTS, "rdzv": RENDEZVOUS}
     sets_itself = torch_agent.SETS_ITSELF
 

@@ -29,6 +29,7 @@ class Transformers(Framework):
 
     name = "transformers"
     summary = "Hugging Face Trainer scripts: one rank a GPU, by torchrun"
+    advice = "TrainingArguments finds its ranks by itself: nothing in the script names nodes or GPUs."
     options: Mapping[str, Option] = {"launch": _LAUNCH, "legacy_local_rank": _LEGACY, **Torchrun.options}
     sets_itself = torch_agent.SETS_ITSELF
 

@@ -62,9 +62,10 @@ def say(message: str) -> None:
     _to_person(printable(message))
 
 
-def prompt(question: str) -> None:
-    """Prints a question to stderr and leaves the cursor behind it."""
-    print(printable(question), end="", file=sys.stderr, flush=True)
+def prompt(question: str, colour: str = "") -> None:
+    """Prints a question to stderr, in a colour where there are any, and leaves the cursor behind it."""
+    text = printable(question)
+    print(paint(text, colour, sys.stderr) if colour else text, end="", file=sys.stderr, flush=True)
 
 
 def print_json(document: Any) -> None:

@@ -1,8 +1,6 @@
-"""Times, sizes and lists of ranks in the words people read and type."""
+"""Endings and lists of ranks in the words people read and type."""
 
 from __future__ import annotations
-
-import time
 
 from rankdeck_profiles.errors import RankdeckError
 
@@ -17,27 +15,6 @@ class RankSetError(RankdeckError):
     """A list of ranks on the command line can't be read, or names ranks that aren't there."""
 
 
-def duration(seconds: float | None) -> str:
-    """A length of time with its two largest units: `4 s`, `3 m 12 s`, `2 h 5 m`, `1 d 3 h`; `-` for None."""
-    if seconds is None:
-        return "-"
-    whole = max(0, round(seconds))
-    for size, unit, small, below in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
-        if whole >= size:
-            return f"{whole // size} {unit} {whole % size // small} {below}"
-    return f"{whole} s"
-
-
-def moment(seconds: float | None) -> str:
-    """Unix seconds as local date and time; `-` for None and for what no calendar holds."""
-    if seconds is None:
-        return "-"
-    try:
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
-    except (ValueError, OverflowError, OSError):
-        return "-"
-
-
 def unix(iso: str | None) -> float | None:
     """ISO 8601 time as unix seconds; None for None and for what is no time."""
     if iso is None:
@@ -48,25 +25,6 @@ def unix(iso: str | None) -> float | None:
         return datetime.fromisoformat(iso).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def size(count: int | None) -> str:
-    """A number of bytes in binary units: `512 B`, `1.5 KiB`; `-` for None."""
-    if count is None:
-        return "-"
-    if count < 1024:
-        return f"{count} B"
-    value = float(count)
-    for unit in ("KiB", "MiB", "GiB"):
-        value /= 1024
-        if value < 1024:
-            return f"{value:.1f} {unit}"
-    return f"{value / 1024:.1f} TiB"
-
-
-def counted(count: int, singular: str, plural: str = "") -> str:
-    """`1 rank`, `4 ranks`; `plural` for words that don't just get an s."""
-    return f"{count} {singular if count == 1 else plural or singular + 's'}"
 
 
 def ending(rank: RankStatus) -> str:

@@ -13,8 +13,9 @@ from textual.strip import Strip
 from rankdeck_runs.logs import Line
 from rankdeck_runs.sanitise import Spans, clean
 from rankdeck_runs.sgr import Style as Sgr
+from rankdeck_tui import words
 from rankdeck_tui.logs.pattern import Pattern
-from rankdeck_tui.look import Look, words
+from rankdeck_tui.look import Look
 
 LONGEST_SHOWN: Final = 4_096
 """Characters of one line that are drawn; the rest is told as a size. A screen is rarely wider than 400."""

@@ -107,7 +107,8 @@ class ComposerScreen(DeckScreen):
                 ))  # fmt: skip
                 for name, label, hint in (
                     ("nodes", "Nodes", "all of the pool"),
-                    ("procs_per_node", "Ranks a node", "one for each slot"),
+                    ("procs_per_node", "Ranks a node", ""),
+                    ("process_count", "Ranks in all", "in place of ranks a node"),
                     ("args", "Arguments", "none"),
                     ("env", "Environment", "NAME=value ..."),
                     ("workdir", "Folder", "where rankdeck was started"),
@@ -130,6 +131,7 @@ class ComposerScreen(DeckScreen):
     # Fields.
 
     def _fill(self) -> None:
+        self.query_one("#procs_per_node", Input).placeholder = self.composition.ranks_hint()
         for name, text in self.composition.saved_values().items():
             field = self.query_one(f"#{name}", Input)
             with self.prevent(Input.Changed):
@@ -233,7 +235,7 @@ class ComposerScreen(DeckScreen):
                 self.error.hint if wrong and self.error else "",
             )
         preview = self.query_one("#preview", Lines)
-        width = max(40, preview.size.width - 4)
+        width = max(24, preview.size.width - 4)
         lines: list[Parts] = []
         if self.error is not None:
             lines += plan_view.wrapped(

@@ -1,8 +1,7 @@
-"""Forms for a profile and a pool. Files say more than forms can; what a form does not show stays as it is."""
+"""What the forms of profile and pool share. Files say more than forms can; what is not shown stays."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,20 +9,26 @@ from typing import Any, ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.events import DescendantFocus, Resize
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from rankdeck_profiles import edit, frameworks, pools
 from rankdeck_profiles.errors import RankdeckError
-from rankdeck_profiles.library import POOLS, PROFILES, Library
-from rankdeck_profiles.model import BackendKind
-from rankdeck_tui.composing import FieldError, variables_of, words_of
+from rankdeck_profiles.library import PROFILES, Library
+from rankdeck_tui.composing import FieldError
 from rankdeck_tui.look.draw import cleaned
 from rankdeck_tui.widgets.choice import Choice
 from rankdeck_tui.widgets.field import Field
+
+AROUND = 11
+"""Rows of a form beside its fields: border, title, help, buttons and the gaps between."""
+AROUND_LOW = 6
+"""The same on a low screen, which has no gaps and less help."""
+LOW = 20
+"""Rows below which a screen has the class `-low` (`RankdeckApp.VERTICAL_BREAKPOINTS`)."""
 
 
 class SaveForm(ModalScreen[str | None]):
@@ -35,8 +40,16 @@ class SaveForm(ModalScreen[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "back", id="form.cancel"),
         Binding("ctrl+s", "save", "save", tooltip="Save the file", id="form.save"),
-        Binding("down", "app.focus_next", "Next field", show=False, id="form.next"),
-        Binding("up", "app.focus_previous", "Previous field", show=False, id="form.previous"),
+        # With priority, so that what is typed right behind it goes to the next field already.
+        Binding("tab,down", "app.focus_next", "Next field", show=False, priority=True, id="form.next"),
+        Binding(
+            "shift+tab,up",
+            "app.focus_previous",
+            "Previous field",
+            show=False,
+            priority=True,
+            id="form.previous",
+        ),
     ]
 
     def __init__(self, name: str | None) -> None:
@@ -66,19 +79,56 @@ class SaveForm(ModalScreen[str | None]):
         """
         raise NotImplementedError
 
+    def help_of(self, key: str) -> str:
+        """What a field is for, in a line or two."""
+        raise NotImplementedError
+
+    def write(self, path: Path, values: Mapping[str, Any]) -> None:
+        """Change the file."""
+        raise NotImplementedError
+
+    def create(self, path: Path, values: Mapping[str, Any]) -> None:
+        """Write the new file."""
+        raise NotImplementedError
+
     def compose(self) -> ComposeResult:
-        """Name, fields, what is wrong, two buttons."""
+        """Name and fields, which scroll; help for the field with the focus, what is wrong, two buttons."""
         title = f"Change {self.NOUN} {self._edited}" if self._edited else f"New {self.NOUN}"
-        with VerticalScroll(classes="dialog", can_focus=False):
+        with Vertical(classes="dialog -form"):
             yield Static(Content(cleaned(title)), classes="dialog-title", markup=False)
-            if self._edited is None:
-                yield Field("name", "Name", Input(placeholder="resnet-50", compact=True, id="name"))
-            for key, label, widget in self.fields():
-                yield Field(key, label, widget)
+            with VerticalScroll(classes="dialog-fields", can_focus=False):
+                if self._edited is None:
+                    yield Field("name", "Name", Input(placeholder="resnet-50", compact=True, id="name"))
+                for key, label, widget in self.fields():
+                    yield Field(key, label, widget)
+                yield from self.more()
+            yield Static(classes="dialog-help", markup=False)
             yield Static(classes="dialog-error", markup=False)
             with Horizontal(classes="dialog-buttons"):
                 yield Button(Content("Cancel"), id="cancel", compact=True)
                 yield Button(Content("Save  ^s"), id="save", compact=True, variant="primary")
+
+    def more(self) -> ComposeResult:
+        """What stands below the fields."""
+        return iter(())
+
+    def on_resize(self, event: Resize) -> None:
+        """The fields scroll in what title, help and buttons leave."""
+        low = event.size.height < LOW
+        room = event.size.height if low else event.size.height * 9 // 10
+        self.query_one(".dialog-fields").styles.max_height = max(3, room - (AROUND_LOW if low else AROUND))
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """Tell what the field is for."""
+        self.show_help()
+
+    def show_help(self) -> None:
+        """Help for the field with the focus."""
+        focused = self.focused
+        field = (
+            next((node for node in focused.ancestors if isinstance(node, Field)), None) if focused else None
+        )
+        self.query_one(".dialog-help", Static).update(Content(self.help_of(field.key) if field else ""))
 
     def text(self, key: str) -> str:
         """What stands in a field, without blanks around it."""
@@ -124,7 +174,7 @@ class SaveForm(ModalScreen[str | None]):
         """Save, or say beside the field what is wrong."""
         for field in self.query(Field):
             field.show_error("")
-        self.query_one(".dialog-error", Static).update(Content(""))
+        self._say("")
         try:
             self.dismiss(self._save())
         except RankdeckError as error:
@@ -145,209 +195,32 @@ class SaveForm(ModalScreen[str | None]):
         self.create(path, {key: value for key, value in values.items() if value is not None})
         return name
 
-    def write(self, path: Path, values: Mapping[str, Any]) -> None:
-        """Change the file."""
-        edit.write_profile(path, values)
-
-    def create(self, path: Path, values: Mapping[str, Any]) -> None:
-        """Write the new file."""
-        edit.new_profile(path, values)
-
     def _tell(self, error: RankdeckError) -> None:
-        keys = {field.key: field for field in self.query(Field)}
-        key = error.field if isinstance(error, FieldError) else _key_of(error.message, list(keys))
+        fields = {field.key: field for field in self.query(Field)}
+        key = error.field if isinstance(error, FieldError) else self.field_of(error.where)
         # The file's path and line mean nothing here: the person has not seen it yet.
         message = error.message if isinstance(error, FieldError) else _without_place(error.message)
-        if key in keys:
-            keys[key].show_error(message, error.hint)
-            for widget in keys[key].query("Input, Choice"):
+        if key in fields:
+            fields[key].show_error(message, error.hint)
+            for widget in fields[key].query("Input, Choice"):
                 widget.focus()
         else:
             text = "\n".join(
                 cleaned(line) for part in (message, error.hint) if part for line in part.splitlines()
             )
-            self.query_one(".dialog-error", Static).update(Content(text))
+            self._say(text)
 
+    def _say(self, text: str) -> None:
+        label = self.query_one(".dialog-error", Static)
+        label.update(Content(text))
+        label.set_class(bool(text), "-shown")
 
-class ProfileForm(SaveForm):
-    """A profile: what to run."""
-
-    def on_mount(self) -> None:
-        """Fill in what the file says."""
-        if self._edited is None:
-            self.query_one("#name").focus()
-            return
-        try:
-            profile = self._library.profile(self._edited)
-        except RankdeckError as error:
-            self._tell(error)
-            return
-        program = profile.script or (
-            f"-m {profile.module}" if profile.module else shlex.join(profile.command)
-        )
-        values = {
-            "program": program,
-            "args": shlex.join(profile.args),
-            "nodes": str(profile.nodes or ""),
-            "procs_per_node": str(profile.procs_per_node or ""),
-            "env": shlex.join(f"{name}={value}" for name, value in profile.env.items()),
-        }
-        for key, text in values.items():
-            self.query_one(f"#{key}", Input).value = text
-        self.query_one("#framework", Choice).set(frameworks.names(), profile.framework)
-        names = self._pool_names()
-        pool = profile.pool or pools.LOCAL
-        self.query_one("#pool", Choice).set(names if pool in names else [pool, *names], pool)
-        self.query_one("#framework").focus()
-
-    def _pool_names(self) -> list[str]:
-        return list(dict.fromkeys([pools.LOCAL, *(pool.name for pool in self._library.pools())]))
-
-    def fields(self) -> Iterator[tuple[str, str, Widget]]:
-        """What a newcomer needs; all other keys are for the editor."""
-        yield (
-            "framework",
-            "Framework",
-            Choice(frameworks.names(), frameworks.names()[0], label=_framework_label, id="framework"),
-        )
-        yield (
-            "program",
-            "Script",
-            Input(placeholder="train.py, or -m package.train", compact=True, id="program"),
-        )
-        yield "args", "Arguments", Input(placeholder="--epochs 50 --rank $RANK", compact=True, id="args")
-        yield "pool", "Pool", Choice(self._pool_names(), pools.LOCAL, id="pool")
-        yield "nodes", "Nodes", Input(placeholder="all of the pool", compact=True, id="nodes")
-        yield (
-            "procs_per_node",
-            "Ranks a node",
-            Input(placeholder="one for each slot", compact=True, id="procs_per_node"),
-        )
-        yield "env", "Environment", Input(placeholder='NCCL_DEBUG=INFO A="two words"', compact=True, id="env")
-
-    def values(self) -> dict[str, Any]:
-        """The keys of the file."""
-        pool = self.chosen("pool")
-        values: dict[str, Any] = {"framework": self.chosen("framework"), **self._program()}
-        values["args"] = words_of("args", self.text("args")) or None
-        values["pool"] = None if pool == pools.LOCAL and pool not in self._library.paths(POOLS) else pool
-        values["nodes"] = self.count("nodes", "Nodes")
-        values["procs_per_node"] = self.count("procs_per_node", "Ranks a node")
-        values["env"] = variables_of(self.text("env")) or None
-        return values
-
-    def _program(self) -> dict[str, Any]:
-        words = words_of("program", self.text("program"))
-        none: dict[str, Any] = {"script": None, "module": None, "command": None}
-        if not words:
-            raise FieldError("program", "what is run?", "a script such as train.py, or -m package.train")
-        if self.chosen("framework") == "command":
-            return {**none, "command": words}
-        if words[0] == "-m" and len(words) == 2:
-            return {**none, "module": words[1]}
-        if len(words) > 1:
-            raise FieldError(
-                "program", f"{len(words)} words where one script is wanted", "put the rest into Arguments"
-            )
-        return {**none, "script": words[0]}
-
-
-class PoolForm(SaveForm):
-    """A pool: where to run."""
-
-    KIND = POOLS
-    NOUN = "pool"
-
-    def on_mount(self) -> None:
-        """Fill in what the file says."""
-        if self._edited is None:
-            self.query_one("#name").focus()
-            return
-        try:
-            pool = self._library.pool(self._edited)
-        except RankdeckError as error:
-            self._tell(error)
-            return
-        if pool.source is None:
-            self._tell(
-                FieldError(
-                    "", "this machine is a pool without a file", "make a new pool to change something (n)"
-                )
-            )
-            return
-        self.query_one("#backend", Choice).set([str(kind) for kind in BackendKind], str(pool.backend))
-        entries = [
-            (f"{node.user}@" if node.user else "") + node.host + (f":{node.port}" if node.port else "")
-            for node in pool.nodes
-        ]
-        self.query_one("#nodes", Input).value = " ".join(entries)
-        self.query_one("#slots", Input).value = str(pool.slots or "")
-        self.query_one("#interface", Input).value = pool.interface or ""
-        self.query_one("#backend").focus()
-
-    def fields(self) -> Iterator[tuple[str, str, Widget]]:
-        """All a pool has, but for host files."""
-        kinds = [str(kind) for kind in (BackendKind.SSH, BackendKind.LOCAL)]
-        yield "backend", "Backend", Choice(kinds, kinds[0], id="backend")
-        yield "nodes", "Nodes", Input(placeholder="gpu[001-004] alice@gpu007:2222", compact=True, id="nodes")
-        yield (
-            "slots",
-            "Slots",
-            Input(placeholder="the number of GPUs found, else 1", compact=True, id="slots"),
-        )
-        yield (
-            "interface",
-            "Interface",
-            Input(placeholder="found by itself; ib0 overrides", compact=True, id="interface"),
-        )
-
-    def values(self) -> dict[str, Any]:
-        """The keys of the file."""
-        return {
-            "backend": self.chosen("backend"),
-            "nodes": _entries(self.text("nodes")) or None,
-            "slots": self.count("slots", "Slots"),
-            "interface": self.text("interface") or None,
-        }
-
-    def write(self, path: Path, values: Mapping[str, Any]) -> None:
-        """Change the file."""
-        edit.write_pool(path, values)
-
-    def create(self, path: Path, values: Mapping[str, Any]) -> None:
-        """Write the new file."""
-        edit.new_pool(path, values)
-
-
-def _entries(text: str) -> list[str]:
-    """Entries between blanks or commas; commas inside brackets belong to a range."""
-    entries: list[str] = []
-    current, depth = "", 0
-    for character in text:
-        depth += (character == "[") - (character == "]")
-        if (character in ", \t") and depth <= 0:
-            if current:
-                entries.append(current)
-            current = ""
-        else:
-            current += character
-    return [*entries, current] if current else entries
-
-
-def _key_of(message: str, keys: list[str]) -> str:
-    """The field a file's error is about, by the key it names first."""
-    text = _without_place(message)
-    named = {"script": "program", "module": "program", "command": "program"}
-    found = [(text.find(word), named.get(word, word)) for word in [*keys, *named] if text.find(word) >= 0]
-    return min(found)[1] if found else ""
+    def field_of(self, where: tuple[str | int, ...]) -> str:
+        """The field that shows a key of the file."""
+        return str(where[0]) if where else ""
 
 
 def _without_place(message: str) -> str:
     """A file's error without the file's path and line before it."""
     head, separator, rest = message.partition(": ")
     return rest if separator and ".toml" in head else message
-
-
-def _framework_label(name: str) -> str:
-    """A framework and when to choose it."""
-    return f"{name}: {frameworks.summaries()[name]}" if name in frameworks.names() else name

@@ -271,7 +271,8 @@ class HomeScreen(DeckScreen):
         self.app.push_screen(ComposerScreen(Composition(self.deck.library, chosen, pool)))
 
     def _form(self, kind: str, name: str | None) -> None:
-        from rankdeck_tui.screens.forms import PoolForm, ProfileForm
+        from rankdeck_tui.screens.pool_form import PoolForm
+        from rankdeck_tui.screens.profile_form import ProfileForm
 
         screen = ProfileForm(name) if kind == "profile" else PoolForm(name)
 

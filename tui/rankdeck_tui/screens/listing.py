@@ -17,8 +17,9 @@ from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import Pool, Profile
 from rankdeck_runs.states import NodeState, RunState
 from rankdeck_runs.summary import RunSummary
+from rankdeck_tui import words
 from rankdeck_tui.logs.pattern import Pattern
-from rankdeck_tui.look import Look, marks, words
+from rankdeck_tui.look import Look, marks
 from rankdeck_tui.look.draw import Part, Parts
 from rankdeck_tui.widgets.table import Column, Row
 

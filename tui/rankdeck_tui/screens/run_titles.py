@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from rankdeck_runs.live import LinkState, LinkStatus
 from rankdeck_runs.states import RunSnapshot
-from rankdeck_tui.look import Look, marks, words
+from rankdeck_tui import words
+from rankdeck_tui.look import Look, marks
 from rankdeck_tui.look.draw import Part, Parts
 
 

@@ -15,7 +15,7 @@ from textual.widgets import Button, Static
 
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_runs.stopping import StopProgress, StopResult
-from rankdeck_tui.look import words
+from rankdeck_tui import words
 from rankdeck_tui.look.draw import cleaned
 
 if TYPE_CHECKING:

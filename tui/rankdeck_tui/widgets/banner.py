@@ -6,7 +6,8 @@ from rich.style import Style
 from textual.strip import Strip
 
 from rankdeck_runs.states import RunSnapshot, RunState
-from rankdeck_tui.look import Look, draw, marks, words
+from rankdeck_tui import words
+from rankdeck_tui.look import Look, draw, marks
 from rankdeck_tui.look.draw import Part, Parts
 from rankdeck_tui.widgets.painted import Painted
 

@@ -1,8 +1,9 @@
-"""What happened, in words: the record's events, read as they come, newest last."""
+"""What happened, in words: the record's events, read as they come, shown in the order of their times."""
 
 from __future__ import annotations
 
-from collections import deque
+import math
+from bisect import insort_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any, Final
 
 from rankdeck_runs import events
 from rankdeck_runs.values import integer, number, objects, text
-from rankdeck_tui.look import Look, words
+from rankdeck_tui import words
+from rankdeck_tui.look import Look
 from rankdeck_tui.look.draw import Part, Parts
 
 FIRST_READ: Final = 256 << 10
@@ -22,7 +24,8 @@ MOST_LINES: Final = 500
 class Happening:
     """One event in words."""
 
-    t: float | None
+    t: float
+    """Unix seconds, of the clock of whoever saw it; infinite: not told."""
     node: str
     text: str
     ink: str = "text"
@@ -36,7 +39,8 @@ class EventFeed:
         self._path = path
         self._offset = -1
         self._rest = b""
-        self.happenings: deque[Happening] = deque(maxlen=MOST_LINES)
+        self.happenings: list[Happening] = []
+        """In the order of their times: nodes tell of what they saw some time after the login side did."""
 
     def read(self) -> bool:
         """Take in what was added; True if there was something to tell."""
@@ -55,7 +59,9 @@ class EventFeed:
         self._offset += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         found = [told for line in lines if (event := events.parse(line)) and (told := in_words(event))]
-        self.happenings.extend(found)
+        for happening in found:
+            insort_right(self.happenings, happening, key=lambda known: known.t)
+        del self.happenings[:-MOST_LINES]
         return bool(found)
 
     def lines(self, look: Look) -> list[Parts]:
@@ -82,7 +88,8 @@ def in_words(event: Mapping[str, Any]) -> Happening | None:
     if said is None:
         return None
     what, ink = said
-    return Happening(number(event, "t"), text(event, "node"), what, ink)
+    moment = number(event, "t")
+    return Happening(math.inf if moment is None else moment, text(event, "node"), what, ink)
 
 
 Said = tuple[str, str] | None

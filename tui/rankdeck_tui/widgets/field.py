@@ -1,4 +1,4 @@
-"""One line of a form: a label, something to fill in, and below it what is wrong with it."""
+"""One line of a form: a label, something to fill in, and below it a remark and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rankdeck_tui.look.draw import cleaned
 
 
 class Field(Vertical):
-    """A labelled field with room for an error."""
+    """A labelled field with room for a remark and an error."""
 
     DEFAULT_CSS = "Field { height: auto; width: 1fr; }"
 
@@ -29,13 +29,25 @@ class Field(Vertical):
         self._label = label
         self._widget = widget
         self._error = ""
+        self._note = ""
 
     def compose(self) -> ComposeResult:
-        """Label and widget beside each other; the error below."""
+        """Label and widget beside each other; remark and error below."""
         with Horizontal(classes="field"):
             yield Static(Content(self._label), classes="label", markup=False)
             yield self._widget
+        yield Static(classes="field-note", markup=False)
         yield Static(classes="field-error", markup=False)
+
+    def show_note(self, text: str) -> None:
+        """Remark on what was filled in; empty: nothing."""
+        text = cleaned(text)
+        if text == self._note:
+            return
+        self._note = text
+        label = self.query_one(".field-note", Static)
+        label.update(Content(text))
+        label.set_class(bool(text), "-shown")
 
     def show_error(self, message: str, hint: str = "") -> None:
         """Say what is wrong; empty: nothing is."""

@@ -8,7 +8,8 @@ from typing import Any
 from rankdeck_runs.live import LinkState, LinkStatus, Sample
 from rankdeck_runs.states import NodeStatus, RunSnapshot
 from rankdeck_runs.values import integer, number, objects, text
-from rankdeck_tui.look import Look, draw, marks, words
+from rankdeck_tui import words
+from rankdeck_tui.look import Look, draw, marks
 from rankdeck_tui.look.draw import Part, Parts
 
 STALE = 10.0

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.style import Style
 
-from rankdeck_profiles import shell
+from rankdeck_profiles import render, shell
 from rankdeck_profiles.masking import shown
-from rankdeck_profiles.plan import LaunchPlan, NodePlan, Process
-from rankdeck_tui.look import Look, draw, words
+from rankdeck_profiles.plan import LaunchPlan, NodePlan
+from rankdeck_profiles.rank_view import RankView, Variable, of_rank
+from rankdeck_tui import words
+from rankdeck_tui.look import Look, draw
 from rankdeck_tui.look.draw import Part, Parts
 
+LEAST_REASON = 24
+"""Cells for reasons; where fewer are left beside the values, reasons stand below them."""
 VALUE_WIDTH = 24
 """Values longer than this get a line of their own, so that reasons stay beside the others."""
 
@@ -62,41 +67,39 @@ def plan_lines(plan: LaunchPlan, place: Place, look: Look, width: int) -> list[P
     ]  # fmt: skip
     for text in plan.warnings:
         lines += wrapped(text, f"{look.glyphs.warning} ", ink.warn, ink.warn, look, width)
-    for text in plan.assumed:
-        lines += wrapped(text, "assumed  ", ink.dim, ink.dim, look, width)
     if not plan.nodes:
         return lines
     node = plan.nodes[place.node]
-    process = process_of(node, place)
+    if not node.ranks:
+        return [*lines, [("", ink.text)], [("No rank is on this node.", ink.dim)]]
+    view = of_rank(plan, node, min(place.rank, len(node.ranks) - 1))
     lines.append([("", ink.text)])
-    lines += _command(plan, node, process, look, width)
+    lines += _command(plan, node, view, look, width)
     for line in plan.setup:
         lines += wrapped(line, "first  ", ink.dim, ink.text, look, width)
     lines.append([("", ink.text)])
-    lines.append([("Environment", ink.strong), (f"  {len(process.env) if process else 0} set", ink.dim)])
-    rows: list[tuple[str, str, str]] = []
-    if process is not None:
-        rows = [(name, shown(name, value), plan.reasons.get(name, "")) for name, value in process.env.items()]
-    rows += [(name, "***", "from your shell; passed on, never recorded") for name in plan.env_from]
-    lines += _variables(rows, look, width)
+    whose = "of each rank here" if view.process and not view.process.fixed_ranks else f"of rank {view.rank}"
+    lines.append([("Environment", ink.strong), (f"  {whose}, {len(view.env)} set", ink.dim)])
+    lines += _variables(view.env, look, width)
+    if view.also:
+        lines += wrapped(", ".join(view.also), "  and  ", ink.dim, ink.dim, look, width)
+    if view.launcher_env:
+        lines.append([("", ink.text)])
+        lines.append([("Environment", ink.strong), ("  of mpirun itself", ink.dim)])
+        lines += _variables(view.launcher_env, look, width)
     if node.env_removed:
         lines.append([("", ink.text)])
         lines.append([("Removed", ink.strong), (f"  {len(node.env_removed)} found on {node.node}", ink.dim)])
-        removed = [(entry.name, shown(entry.name, entry.value), entry.why) for entry in node.env_removed]
+        removed = [
+            Variable(entry.name, shown(entry.name, entry.value), entry.why) for entry in node.env_removed
+        ]
         lines += _variables(removed, look, width)
+    if plan.assumed:
+        lines.append([("", ink.text)])
+        lines.append([("Assumed", ink.strong), ("  until the nodes are asked", ink.dim)])
+        for text in plan.assumed:
+            lines += wrapped(text, "  ", ink.dim, ink.dim, look, width)
     return lines
-
-
-def process_of(node: NodePlan, place: Place) -> Process | None:
-    """The process that is, or starts, the rank looked at."""
-    if not node.processes:
-        return None
-    if place.rank < len(node.ranks):
-        rank = node.ranks[place.rank]
-        for process in node.processes:
-            if rank in process.ranks:
-                return process
-    return node.processes[0]
 
 
 def title_parts(plan: LaunchPlan, place: Place, look: Look) -> list[Part]:
@@ -111,23 +114,26 @@ def title_parts(plan: LaunchPlan, place: Place, look: Look) -> list[Part]:
         (f" {place.node + 1}/{len(plan.nodes)}", ink.dim),
     ]
     if node.ranks:
-        parts += [("  < > ", ink.key), (f"rank {node.ranks[min(place.rank, len(node.ranks) - 1)]}", ink.text)]
+        index = min(place.rank, len(node.ranks) - 1)
+        process = of_rank(plan, node, index).process
+        fixed = process is None or process.fixed_ranks
+        parts += [
+            ("  < > ", ink.key),
+            (f"rank {node.ranks[index]}" if fixed else f"local rank {index}", ink.text),
+        ]
+        if process is not None and process.role:
+            parts.append((f" {process.role}", ink.dim))
     return parts
 
 
-def _command(
-    plan: LaunchPlan, node: NodePlan, process: Process | None, look: Look, width: int
-) -> list[Parts]:
+def _command(plan: LaunchPlan, node: NodePlan, view: RankView, look: Look, width: int) -> list[Parts]:
     ink = look.ink
+    process = view.process
     if process is None:
-        return [[("Nothing is started on this node.", ink.dim)]]
-    what = (
-        f"for ranks {process.ranks[0]}-{process.ranks[-1]}"
-        if len(process.ranks) > 1
-        else f"for rank {process.ranks[0]}"
-    )
-    head: list[Part] = [("Command", ink.strong), (f"  {what}, in ", ink.dim), (process.cwd, ink.text)]
-    lines: list[Parts] = [head]
+        return [[("Nothing is started for this rank.", ink.dim)]]
+    where = "" if view.starter == node.node else f"; it runs on node {view.starter}"
+    what = f"{render.process_title(plan, process)}{where}, in {process.cwd}"
+    lines = wrapped(what, "Command  ", ink.strong, ink.dim, look, width)
     current: list[Part] = [("$ ", ink.accent)]
     room = max(20, width - 4)
     used = 2
@@ -149,23 +155,42 @@ def _command(
     return [*lines, current]
 
 
-def _variables(rows: list[tuple[str, str, str]], look: Look, width: int) -> list[Parts]:
+def _variables(rows: Sequence[Variable], look: Look, width: int) -> list[Parts]:
     """Name, value and reason in columns; what is too long for its column goes on in the next line."""
     ink = look.ink
-    names = max((len(name) for name, _, _ in rows), default=0)
-    values = min(max((len(value) for _, value, _ in rows), default=0), VALUE_WIDTH)
-    indent = 2 + names + 2 + values + 2
+    names = max((len(row.name) for row in rows), default=0)
+    values = max((len(row.value) for row in rows if len(row.value) <= VALUE_WIDTH), default=0)
+    beside = 2 + names + 2 + values + 2
+    room = width - beside
+    if room < LEAST_REASON:  # a narrow screen: reasons below
+        beside, room = 4, max(20, width - 4)
     lines: list[Parts] = []
-    for name, value, why in rows:
-        head: list[Part] = [("  ", ink.text), (draw.pad(name, names) + "  ", ink.accent)]
-        if len(value) > values:
-            lines.append([*head, (value, ink.text)])
-            head = [(" " * (indent - 2), ink.text)]
+    for row in rows:
+        head: list[Part] = [("  ", ink.text), (draw.pad(row.name, names) + "  ", ink.accent)]
+        reasons: list[Parts] = [
+            [(" " * beside, ink.text), (text, ink.dim)] for text in _broken(row.why, room)
+        ]
+        if not row.why:
+            reasons = []
+        if beside > 4 and reasons and len(row.value) <= values:
+            lines.append([*head, (row.value.ljust(values) + "  ", ink.text), reasons.pop(0)[1]])
         else:
-            head.append((value.ljust(values), ink.text))
-        reasons = _broken(why, max(20, width - indent)) if why else [""]
-        lines.append([*head, ("  ", ink.text), (reasons[0], ink.dim)])
-        lines += [[(" " * indent, ink.text), (rest, ink.dim)] for rest in reasons[1:]]
+            lines += _long_value(head, row.value, 2 + names + 2, look, width)
+        lines += reasons
+    return lines
+
+
+def _long_value(head: Parts, value: str, indent: int, look: Look, width: int) -> list[Parts]:
+    """A value that may need several lines: behind its name, or below it where there is little room."""
+    ink = look.ink
+    lines: list[Parts] = []
+    if width - indent < min(len(value), LEAST_REASON):
+        lines.append(head)
+        head, indent = [(" " * 4, ink.text)], 4
+    room = max(8, width - indent)
+    for start in range(0, max(1, len(value)), room):
+        lines.append([*head, (value[start : start + room], ink.text)])
+        head = [(" " * indent, ink.text)]
     return lines
 
 

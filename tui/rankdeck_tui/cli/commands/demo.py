@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankdeck_profiles.paths import data_dir
-from rankdeck_tui.cli import demonstration, output, wording
+from rankdeck_tui import words
+from rankdeck_tui.cli import demonstration, output
 from rankdeck_tui.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
 from rankdeck_tui.cli.follow import End, follow
 from rankdeck_tui.cli.interrupts import Choice, Interrupts
@@ -98,7 +99,7 @@ def _checked_run(python: str, workdir: Path, copies: Path) -> int:
 def _tell_success(record: Record, seconds: float) -> None:
     first = demonstration.trainings(record)[0]
     nodes, each = len(demonstration.NODES), demonstration.PROCS_PER_NODE
-    print(f"The demo trained for real, in {wording.duration(seconds)}:")
+    print(f"The demo trained for real, in {words.duration(seconds)}:")
     print(f"  {nodes} nodes x {each} ranks, world size {first.world_size} seen by every rank")
     print(f"  loss {first.first_loss:.4f} -> {first.last_loss:.4f}")
     print(f"  the same weights on every rank (checksum {first.checksum})")

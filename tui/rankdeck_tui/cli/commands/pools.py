@@ -5,7 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from rankdeck_tui.cli import output, saved, wording
+from rankdeck_tui import words
+from rankdeck_tui.cli import output, saved
 from rankdeck_tui.cli.exits import EXIT_OK, EXIT_WRONG
 from rankdeck_tui.cli.parser import add_set
 from rankdeck_tui.cli.surroundings import library
@@ -96,7 +97,7 @@ def _show(args: Namespace) -> int:
         output.print_json(as_json(pool))
         return EXIT_OK
     slots = "as many ranks a node as it has GPUs, else 1" if pool.slots is None else f"{pool.slots} a node"
-    print(output.printable(f"pool {pool.name}: {pool.backend}, {wording.counted(len(pool.nodes), 'node')}"))
+    print(output.printable(f"pool {pool.name}: {pool.backend}, {words.plural(len(pool.nodes), 'node')}"))
     print(f"slots: {slots}")
     if pool.interface is not None:
         print(output.printable(f"interface: {pool.interface}"))

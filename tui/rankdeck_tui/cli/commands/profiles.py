@@ -33,7 +33,9 @@ def configure(parser: CommandParser) -> None:
     new.add_argument(
         "--procs-per-node", metavar="N", type=int, help="ranks a node (default: the node's slots)"
     )
+    new.add_argument("--process-count", metavar="N", type=int, help="ranks in all, instead")
     add_set(new)
+    new.description = "Saves a new profile. On a terminal, what is not given is asked for."
     new.usage = "rankdeck profiles new NAME [OPTIONS] [-- ARGUMENTS OF THE PROGRAM]"
     add_set(verbs["edit"])
 
@@ -134,8 +136,12 @@ def _show(args: Namespace) -> int:
 
 def _new(args: Namespace) -> int:
     from rankdeck_profiles import edit
+    from rankdeck_tui.cli import new_profile
+    from rankdeck_tui.cli.questions import may_ask
 
-    given = {
+    saved_profiles = library()
+    saved_profiles.new_path(KIND, args.name)  # a name that can't be is told before any question
+    values = {
         "framework": args.framework,
         "script": args.script,
         "module": args.module,
@@ -143,8 +149,19 @@ def _new(args: Namespace) -> int:
         "pool": args.pool,
         "nodes": args.nodes,
         "procs_per_node": args.procs_per_node,
+        "process_count": args.process_count,
     }
-    return saved.new(KIND, args, given, edit.new_profile)
+    given = {key: value for key, value in values.items() if value not in (None, [])}
+    given.update(saved.settings(args.overrides))
+    asked = bool(new_profile.missing(given))
+    if asked:
+        if args.json or not may_ask():
+            raise new_profile.refusal(given, saved_profiles.start_dir)
+        given = new_profile.questions(args.name, given, saved_profiles)
+    status = saved.new(KIND, args, given, edit.new_profile)
+    if asked:
+        new_profile.farewell(args.name, given["framework"])
+    return status
 
 
 def _edit(args: Namespace) -> int:

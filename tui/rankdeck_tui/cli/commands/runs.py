@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 
+from rankdeck_tui import words
 from rankdeck_tui.cli import output, wording
 from rankdeck_tui.cli.parser import add_json
 from rankdeck_tui.cli.surroundings import run_home
@@ -43,8 +44,8 @@ def run(args: Namespace) -> int:
                     summary.framework,
                     summary.pool,
                     str(summary.world_size),
-                    wording.moment(wording.unix(summary.created)),
-                    wording.duration(_took(summary)),
+                    words.moment(wording.unix(summary.created)),
+                    words.duration(_took(summary)),
                 )
                 for summary in summaries
             ],
@@ -60,8 +61,8 @@ def _tell_stale(summaries: list[RunSummary]) -> None:
         summary for summary in summaries if not summary.complete and now - summary.updated > STALE_SECONDS
     ]
     if stale:
-        oldest = wording.duration(now - min(summary.updated for summary in stale))
-        runs = wording.counted(len(stale), "run")
+        oldest = words.age(now - min(summary.updated for summary in stale))
+        runs = words.plural(len(stale), "run")
         output.say(f"{runs} as last seen up to {oldest} ago: 'rankdeck show {stale[0].id}' asks its nodes")
 
 

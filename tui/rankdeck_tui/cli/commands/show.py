@@ -7,18 +7,26 @@ import time
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
+from rankdeck_runs.sanitise import plain
+from rankdeck_tui import words
 from rankdeck_tui.cli import output, wording
 from rankdeck_tui.cli.parser import add_json, add_run
 from rankdeck_tui.cli.surroundings import run_home
 from rankdeck_tui.cli.syncing import synced
 
 if TYPE_CHECKING:
-    from rankdeck_runs.states import RankStatus, RunSnapshot
+    from rankdeck_runs.record import Record
+    from rankdeck_runs.states import Cause, RankStatus, RunSnapshot
     from rankdeck_tui.cli.parser import CommandParser
 
 DESCRIPTION = (
     "Shows a run's state, nodes, ranks, exit codes and the cause of a failure, as far as the record knows."
 )
+
+LAST_LINES = 8
+"""Lines of a failed rank's log that are shown where they hold no error."""
+LONGEST = 500
+"""Bytes shown of each."""
 
 
 def configure(parser: CommandParser) -> None:
@@ -45,7 +53,7 @@ def run(args: Namespace) -> int:
     for past in snapshot.earlier_attempts:
         print(output.printable(past.text))
     if snapshot.cause is not None:
-        _print_cause(snapshot)
+        _print_cause(snapshot.cause, record)
     print()
     output.print_table(
         ("NODE", "STATE", "ADDRESS", "RANKS", ""),
@@ -67,28 +75,44 @@ def run(args: Namespace) -> int:
 
 
 def _print_head(snapshot: RunSnapshot) -> None:
-    nodes = wording.counted(len(snapshot.nodes), "node")
-    ranks = wording.counted(snapshot.world_size, "rank")
+    nodes = words.plural(len(snapshot.nodes), "node")
+    ranks = words.plural(snapshot.world_size, "rank")
     pool = f"pool {snapshot.pool} ({snapshot.backend})" if snapshot.pool else snapshot.backend
     timing = snapshot.timing
     print(f"run {snapshot.id}: {output.state(str(snapshot.state), sys.stdout)}")
     print(output.printable(f"{snapshot.profile}, {snapshot.framework}, {ranks} on {nodes} of {pool}"))
     if timing.started is None:
-        print(f"created {wording.moment(timing.created)}")
+        print(f"created {words.moment(timing.created)}")
     else:
         until = timing.ended or time.time()
-        took = wording.duration(until - timing.started)
-        print(f"started {wording.moment(timing.started)}, {'took' if timing.ended else 'for'} {took}")
+        took = words.duration(until - timing.started)
+        print(f"started {words.moment(timing.started)}, {'took' if timing.ended else 'for'} {took}")
 
 
-def _print_cause(snapshot: RunSnapshot) -> None:
-    cause = snapshot.cause
-    if cause is None:
-        return
+def _print_cause(cause: Cause, record: Record) -> None:
     where = cause.node if cause.rank is None else f"rank {cause.rank} on {cause.node}"
     print(f"{output.paint('cause', output.RED, sys.stdout)} {output.printable(f'{where}: {cause.message}')}")
-    for line in cause.evidence:
+    said = cause.message.strip()
+    told = [line for line in cause.evidence if line.strip() != said]
+    if cause.rank is not None and (not cause.evidence or cause.evidence[0].strip() == said):
+        # Its logs hold no error that could be told: what it wrote last may still say something.
+        title, told = _last_words(record, cause.rank)
+        if told:
+            print(title)
+    for line in told:
         print(output.printable(f"    {line}"))
+
+
+def _last_words(record: Record, rank: int) -> tuple[str, list[str]]:
+    """The end of a rank's error log, or of its output where that is empty, and what to call it."""
+    for stream, name in (("err", "stderr"), ("out", "stdout")):
+        log = record.log(rank, stream)
+        lines = [
+            text for line in log.before(log.size, LAST_LINES) if (text := plain(line.data[:LONGEST])).strip()
+        ]
+        if lines:
+            return f"its {name} ends with", lines
+    return "", []
 
 
 def _rank_row(rank: RankStatus) -> tuple[str, ...]:
@@ -104,8 +128,8 @@ def _rank_row(rank: RankStatus) -> tuple[str, ...]:
         str(rank.local_rank),
         "-" if rank.pid is None else str(rank.pid),
         ended,
-        wording.duration(took),
-        wording.size(rank.out_bytes),
-        wording.size(rank.err_bytes),
+        words.duration(took),
+        words.size(rank.out_bytes),
+        words.size(rank.err_bytes),
         rank.why,
     )

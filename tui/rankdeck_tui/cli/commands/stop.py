@@ -5,7 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from rankdeck_tui.cli import output, wording
+from rankdeck_tui import words
+from rankdeck_tui.cli import output
 from rankdeck_tui.cli.exits import EXIT_FAILED, EXIT_OK
 from rankdeck_tui.cli.follow import wait_for
 from rankdeck_tui.cli.parser import add_json, add_run, seconds
@@ -48,8 +49,8 @@ def run(args: Namespace) -> int:
 def say_progress(progress: StopProgress) -> None:
     """Says what is left on a node."""
     if progress.left:
-        left = wording.counted(len(progress.left), "process", "processes")
-        output.say(f"{progress.node}: {left} left, SIGKILL in {wording.duration(progress.grace_left)}")
+        left = words.plural(len(progress.left), "process", "processes")
+        output.say(f"{progress.node}: {left} left, SIGKILL in {words.duration(progress.grace_left)}")
 
 
 def tell(run_id: str, result: StopResult) -> None:

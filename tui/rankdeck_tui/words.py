@@ -1,4 +1,4 @@
-"""Numbers and moments as people read them."""
+"""Numbers and moments as people read them, on the screens and on the command line alike."""
 
 from __future__ import annotations
 
@@ -66,3 +66,13 @@ def clock(moment: float | None) -> str:
         return time.strftime("%H:%M:%S", time.localtime(moment))
     except (ValueError, OverflowError, OSError):
         return "--:--:--"
+
+
+def moment(seconds: float | None) -> str:
+    """Unix seconds as this machine's date and time; `-` for None and for what no calendar holds."""
+    if seconds is None:
+        return "-"
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    except (ValueError, OverflowError, OSError):
+        return "-"
