@@ -8,8 +8,12 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from whole.by_hand import run_scripts
 from whole.site import TRAINING_LIMIT, Site
@@ -32,6 +36,7 @@ MODULES = ("lightning", "transformers", "tensorflow", "jax", "horovod", "deepspe
 
 FRAMEWORKS_PYTHON = os.environ.get("RANKDECK_FRAMEWORKS_PYTHON", "")
 """The interpreter that has the real frameworks, where `make test-frameworks` runs the tests."""
+NEEDED = "needs the frameworks: make test-frameworks"
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ class Way:
     @property
     def keys(self) -> dict[str, object]:
         """The profile's keys."""
-        counted = {"process_count": self.ranks} if self.ranks > 2 else {}
+        counted = {} if self.framework == "tensorflow" else {"process_count": self.ranks}
         return {"framework": self.framework, "nodes": 2, "options": self.options or {}, **counted}
 
 
@@ -92,6 +97,12 @@ WAYS = {
 """Every framework, each as it starts its ranks."""
 
 
+def parameters(names: Iterable[str]) -> list[Any]:
+    """The names of ways as a test's parameters; what needs the real frameworks runs where those are."""
+    real = [pytest.mark.frameworks, pytest.mark.skipif(not FRAMEWORKS_PYTHON, reason=NEEDED)]
+    return [pytest.param(name, marks=real if name == "accelerate" else []) for name in names]
+
+
 class Bench:
     """The program on all nodes of a site's cluster, and its reports."""
 
@@ -104,9 +115,6 @@ class Bench:
         self._python = _interpreter(self._folder / "python")
         self._reports = self._folder / "reports"
         self._reports.mkdir()
-        # mpirun's ssh from node to node: the nodes know no host keys and have no key of their own.
-        self._key = self._folder / "key"
-        shutil.copy(site.cluster.identity, self._key)
 
     def save(
         self, name: str, way: Way, *args: str, env: dict[str, str] | None = None, **keys: object
@@ -114,9 +122,8 @@ class Bench:
         """Saves a profile that runs the program in this way."""
         keys = {**way.keys, **keys}
         if way.is_mpi:
-            ssh = f"-i {self._key} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
-            keys["options"] = {"allow_root": True, "ssh_args": ssh, **(way.options or {})}
-        # One way for all: a script, or any program where there is no script.
+            ssh_args = self.site.key_between_nodes()
+            keys["options"] = {"allow_root": True, "ssh_args": ssh_args, **(way.options or {})}
         self.site.save(
             name, self.program, *args,
             python=way.python or str(self._python),
@@ -125,14 +132,14 @@ class Bench:
         )  # fmt: skip
 
     def run(self, name: str) -> dict[str, Report]:
-        """`rankdeck run`; every rank's report, by what it knows itself as."""
+        """`rankdeck run`; every rank's report,."""
         self._forget()
         done = self.site.follow("run", name, limit=TRAINING_LIMIT)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         return self._collect()
 
     def by_hand(self, name: str, start: str) -> dict[str, Report]:
-        """The printed scripts, each started on its node by `start`, shell text that its path is put behind."""
+        """The printed scripts, each started on its node by `start`: shell text before the script's path."""
         self._forget()
         for node, result in run_scripts(self.site, name, start=start, limit=TRAINING_LIMIT).items():
             assert result.returncode == 0, (node, result)

@@ -8,7 +8,7 @@ import pytest
 
 from rankdeck_profiles import frameworks, placeholders
 from rankdeck_profiles.plan_checks import LONGEST
-from whole.reports import WAYS, Bench, Report, Way
+from whole.reports import WAYS, Bench, Report, Way, parameters
 from whole.site import Site
 
 pytestmark = pytest.mark.timeout(900)
@@ -91,14 +91,9 @@ def test_no_framework_is_left_out() -> None:
     assert {way.framework for way in WAYS.values()} == set(frameworks.names())
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.frameworks] if name == "accelerate" else []) for name in WAYS],
-)
+@pytest.mark.parametrize("name", parameters(WAYS))
 def test_words_and_values_arrive(site: Site, name: str) -> None:
     way = WAYS[name]
-    if name == "accelerate" and not way.python:
-        pytest.skip("needs the frameworks: make test-frameworks")
     bench = Bench(site)
     args = [*PLACES, *map(placeholders.escape, VALUES.values())]
     bench.save("whole", way, *args, env={**VALUES, **LARGE}, env_from=["TOKEN"], setup=[FUNCTION])
