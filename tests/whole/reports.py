@@ -26,6 +26,7 @@ report = {
     "env": {name.decode("latin-1"): value.decode("latin-1") for name, value in os.environb.items()},
     "argv": [os.fsencode(word).decode("latin-1") for word in sys.argv[1:]],
     "cwd": os.getcwd(),
+    "host": os.uname().nodename,
 }
 with open(place + ".part", "x") as file:
     json.dump(report, file)
@@ -46,12 +47,14 @@ class Report:
     env: dict[bytes, bytes]
     argv: list[bytes]
     cwd: str
+    host: str
+    """What its node calls itself."""
 
     @classmethod
     def read(cls, path: Path) -> Report:
         told = json.loads(path.read_text())
         env = {name.encode("latin-1"): value.encode("latin-1") for name, value in told["env"].items()}
-        return cls(env, [word.encode("latin-1") for word in told["argv"]], told["cwd"])
+        return cls(env, [word.encode("latin-1") for word in told["argv"]], told["cwd"], told["host"])
 
 
 @dataclass(frozen=True)

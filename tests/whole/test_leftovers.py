@@ -66,6 +66,7 @@ LEFT = {
     "JSM_NAMESPACE_RANK": "7",
     "PALS_RANKID": "7",
     "LSB_JOBINDEX": "7",
+    "LSB_MCPU_HOSTS": "elsewhere 4",
 }
 """What a login inside an allocation, an image made for a cloud, or a start-up file copied from a job has."""
 
@@ -74,6 +75,13 @@ KEPT = {
     "SLURM_JOB_NODELIST": "elsewhere[1-2]",
     "NCCL_ASYNC_ERROR_HANDLING": "1",
     "CUDA_VISIBLE_DEVICES": "0,1",
+    "PBS_JOBID": "77.server",
+    "PBS_ENVIRONMENT": "PBS_BATCH",
+    "PBS_NODEFILE": "/nowhere/nodes",
+    "PE_HOSTFILE": "/nowhere/hosts",
+    "JOB_ID": "77",
+    "SLURM_JOB_CPUS_PER_NODE": "64(x2)",
+    "LS_COLORS": "rs=0:di=01;34:*.tar=01;31",
     "OWN_SETTING": "a b",
 }
 """The job it is part of, the user's own settings, and the GPUs that may be used."""
