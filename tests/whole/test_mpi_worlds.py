@@ -1,7 +1,7 @@
 """Open MPI over four nodes, two ranks each: by a launch, and by the printed script.
 
-tests/frameworks has the other families. Debian's MPICH is not run over nodes: its MPI_Finalize hangs in UCX every
-few times, under mpirun alone as well.
+tests/frameworks has the other families. Debian's MPICH is not run over nodes: its MPI_Finalize hangs in UCX
+every few times, under mpirun alone as well.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def test_the_printed_script_makes_the_same_world(site: Site) -> None:
 
 
 def test_the_profile_s_variables_choose_mpi4py_s_library(site: Site) -> None:
-    """mpi4py's wheel is for both families; for MPICH it loads libmpi.so.12, for which Debian has another name."""
+    # mpi4py's wheel is for both families. For MPICH it loads libmpi.so.12, for which Debian has another name.
     needs("mpirun.mpich")
     needs("mpirun.openmpi")
     libraries = site.cluster.shared / "mpich"
