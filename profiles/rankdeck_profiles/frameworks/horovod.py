@@ -32,8 +32,8 @@ class Horovod(MpiFramework):
         if profile.communication_backend is CommBackend.GLOO:
             raise FieldError(
                 ("communication_backend",),
-                'communication_backend = "gloo": Horovod crashes where MPI starts the ranks and Gloo is to reduce '
-                "their tensors",
+                'communication_backend = "gloo": Horovod crashes where MPI starts the ranks and Gloo is to '
+                "reduce their tensors",
                 'allowed with framework = "horovod": "mpi", "nccl"; or leave it out',
             )
 
