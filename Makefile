@@ -1,6 +1,7 @@
 # make demo            a real 2-node x 2-rank PyTorch DDP run in the terminal UI    (HEADLESS=1: without a terminal)
 # make test            everything the tests need, then the tests                    (ARGS="-k name": pytest's arguments)
-# make test-frameworks real runs of Lightning, Transformers, Accelerate, JAX, ... (installs them: some minutes, 2 GB)
+# make test-frameworks real runs of every framework and MPI (installs them: some minutes, 4 GB)
+#                      HOROVOD=1: Horovod, too, which is built here (ten minutes more)
 # make check           lint, types, floors
 # make bench           the benchmarks
 #
@@ -13,10 +14,12 @@ VENV ?= .venv
 FRAMEWORKS ?= .venv-frameworks
 TORCH ?= torch==2.13.0
 HEADLESS ?=
+HOROVOD ?=
 ARGS ?=
 
 BIN := $(VENV)/bin
 SAY := @printf '%s\n'
+WITH_HOROVOD := $(filter-out 0,$(HOROVOD))
 
 .PHONY: demo test test-frameworks check bench setup clean help
 .DEFAULT_GOAL := help
@@ -37,11 +40,10 @@ test: $(VENV)/.installed-dev
 
 test-frameworks: $(VENV)/.installed-dev
 	@tools/system-packages
-	@test -x "$(FRAMEWORKS)/bin/python" || tools/make-venv "$(FRAMEWORKS)" "$(PYTHON)"
-	$(SAY) "installing the frameworks into $(FRAMEWORKS) (some minutes)"
-	@tools/torch-python "" "$(FRAMEWORKS)" "$(TORCH)" >/dev/null
-	@"$(FRAMEWORKS)/bin/python" -m pip install --quiet lightning accelerate transformers jax mpi4py
-	@RANKDECK_FRAMEWORKS_PYTHON="$$(realpath -s "$(FRAMEWORKS)/bin/python")" $(BIN)/python -m pytest -m frameworks $(ARGS)
+	@tools/frameworks/install "$(FRAMEWORKS)" "$(PYTHON)" "$(TORCH)" $(if $(WITH_HOROVOD),horovod)
+	$(SAY) "running the frameworks (some minutes)"
+	@RANKDECK_FRAMEWORKS_PYTHON="$$(realpath -s "$(FRAMEWORKS)/bin/python")" \
+	$(BIN)/python -m pytest -m 'frameworks$(if $(WITH_HOROVOD),, and not horovod)' $(ARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

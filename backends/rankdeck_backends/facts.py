@@ -14,6 +14,10 @@ from rankdeck_profiles.model import BackendKind, Pool, PoolNode
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
+_INSIDE = ("docker", "br-", "veth", "virbr", "vnet", "podman", "cni", "flannel", "cali", "lxc", "lxdbr")
+"""How the bridges and links of Docker, libvirt, Podman, Kubernetes' networks and LXC are named. They have the
+same addresses on every node, where no other node reaches them."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Interface:
@@ -23,6 +27,11 @@ class _Interface:
     addresses: tuple[_Address, ...]
     networks: tuple[str, ...] = ()
     """The network of each address; empty where the node does not tell."""
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether it leads nowhere but into this machine: to itself, its containers or virtual machines."""
+        return self.loopback or self.name.startswith(_INSIDE)
 
     def network_of(self, address: str) -> str | None:
         """The network that one of its addresses is in."""
@@ -99,14 +108,16 @@ def _address(
             return (holder.name if holder else "lo"), str(own)
         return (holder.name if holder else None), str(own)
     candidates = [address for text in reached if (address := _parse(text)) is not None]
-    for candidate in candidates:
-        holder = _holder(candidate, interfaces)
-        if holder is not None:
-            return holder.name, str(holder.reachable_address() or candidate)
+    held = [(holder, address) for address in candidates if (holder := _holder(address, interfaces))]
+    for holder, address in held:
+        if not holder.is_inside:
+            return holder.name, str(holder.reachable_address() or address)
     for interface in interfaces:
         usable = interface.reachable_address()
-        if interface.up and usable is not None:
+        if interface.up and usable is not None and not interface.is_inside:
             return interface.name, str(usable)
+    for holder, address in held:
+        return holder.name, str(holder.reachable_address() or address)
     if candidates:
         return pool.interface, str(candidates[0])
     raise NodeRefusal(

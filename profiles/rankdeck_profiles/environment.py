@@ -92,7 +92,7 @@ def asked_for(profile: Profile, head: Head, placement: Placement) -> tuple[Setti
     if profile.azure_names:
         why = "azure_names: where scripts made for Azure find the head node"
         if len(placement.shares) > 1:
-            settings.append(Setting("AZ_BATCH_MASTER_NODE", f"{head.address}:{head.port}", why))
+            settings.append(Setting("AZ_BATCH_MASTER_NODE", head.endpoint, why))
         settings.append(Setting("AZ_BATCHAI_MPI_MASTER_NODE", head.address, why))
     return tuple(settings)
 

@@ -4,6 +4,9 @@ They get into a node's environment when rankdeck is started inside another job, 
 exports them. Frameworks choose their mode by the mere presence of such names, so a run would hang, split into
 many worlds of one, or be slow without a word. They are taken out and shown.
 
+What stays: the job itself (`SLURM_JOB_*`), which GPUs may be used (`CUDA_VISIBLE_DEVICES` and its like), and
+settings of libraries (`NCCL_*`, `UCX_*`, `I_MPI_*` but for its launcher's).
+
 Sources, for each group: torch/distributed/{rendezvous,argparse_util}.py and elastic/agent (PyTorch); the
 environment plug-ins of Lightning (fabric/plugins/environments); deepspeed/comm/comm.py; accelerate/state.py
 and utils/environment.py; horovod/runner/common/util/env.py; jax/_src/clusters; tensorflow's cluster
@@ -30,6 +33,7 @@ _PET = "torchrun takes its flags' defaults from it"
 _ELASTIC = "left by another torchrun; tells a rank to use that one's store"
 _OMPI = "left by Open MPI; frameworks take it for an mpirun of theirs"
 _PMI = "left by an MPI process manager; frameworks take it for an MPI world of theirs"
+_INTEL = "says how another job's mpirun starts its daemons"
 _SLURM = "of another srun step; frameworks take their rank and world from it"
 _SLURM_BIND = "of another srun step; binds all ranks to that step's CPUs or memory"
 _HOROVOD = "left by horovodrun; sets rank or controller of another world"
@@ -49,6 +53,7 @@ LEFTOVERS: tuple[Leftover, ...] = tuple(
         (_ELASTIC, "TORCHELASTIC_*"),
         (_OMPI, "OMPI_* PRTE_*"),
         (_PMI, "PMI_* PMIX_* PMI2_* HYDRA_* HYDI_* MPI_LOCALRANKID MPI_LOCALNRANKS MPIR_* MV2_COMM_WORLD_*"),
+        (_INTEL, "I_MPI_HYDRA_*"),
         (
             _SLURM,
             "SLURM_PROCID SLURM_LOCALID SLURM_NODEID SLURM_NTASKS SLURM_NPROCS SLURM_NTASKS_PER_NODE "

@@ -108,9 +108,13 @@ def read_hostfile(text: str) -> tuple[HostfileLine, ...]:
     return tuple(lines)
 
 
+def bracketed(address: str) -> str:
+    """An address as it is written before `:port`: IPv6 in brackets (RFC 3986, 3.2.2)."""
+    return f"[{address}]" if ":" in address else address
+
+
 def _with_port(node: PoolNode) -> str:
-    host = f"[{node.host}]" if ":" in node.host else node.host
-    return f"{host}:{node.port or 22}"
+    return f"{bracketed(node.host)}:{node.port or 22}"
 
 
 def _expand_entry(entry: str) -> list[PoolNode]:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from rankdeck_profiles.model import StopPolicy
+from rankdeck_profiles.nodes import bracketed
 
 FILES = "@FILES@"
 """In a launcher's words: the folder that holds the process's `files`."""
@@ -146,6 +147,11 @@ class Head:
     """MASTER_ADDR."""
     port: int
     """MASTER_PORT."""
+
+    @property
+    def endpoint(self) -> str:
+        """Both, as `address:port`."""
+        return f"{bracketed(self.address)}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)

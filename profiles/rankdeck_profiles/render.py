@@ -16,7 +16,7 @@ def as_text(plan: LaunchPlan) -> str:
     """The whole plan as text: for every node its ranks, environment with reasons, commands, removals."""
     lines = [
         f"{plan.framework}: {_count(plan.world_size, 'rank')} on {_count(len(plan.nodes), 'node')}",
-        f"head node {_clean(plan.head.node)}: rank 0 listens on {_clean(plan.head.address)}:{plan.head.port}",
+        f"head node {_clean(plan.head.node)}: rank 0 listens on {_clean(plan.head.endpoint)}",
     ]
     lines += [f"warning: {_clean(text)}" for text in plan.warnings]
     lines += [f"assumed: {_clean(text)}" for text in plan.assumed]

@@ -131,7 +131,7 @@ def _heading(plan: LaunchPlan, node: NodePlan) -> str:
         "#!/bin/sh\n"
         f"# {plan.framework}: node {comment(node.node)}, node rank {node.node_rank} of {len(plan.nodes)}; "
         f"ranks {ranks} of {plan.world_size}.\n"
-        f"# Rank 0 listens on {comment(plan.head.address)}:{plan.head.port}.\n"
+        f"# Rank 0 listens on {comment(plan.head.endpoint)}.\n"
         "# Run the scripts of all nodes at the same time.\n"
     )
 

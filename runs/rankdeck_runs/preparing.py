@@ -105,7 +105,8 @@ def questions(profile: Profile) -> dict[str, Any]:
     }
     asked: dict[str, Any] = {}
     if framework.asks_mpi:
-        asked["mpi"] = {"mpirun": framework.option(profile, "mpirun") or "mpirun", **where}
+        mpirun = framework.option(profile, "mpirun") or "mpirun"
+        asked["mpi"] = {"mpirun": mpirun, "env": dict(profile.env), **where}
     if framework.software:
         asked["software"] = {"names": list(framework.software), **where}
     return asked

@@ -135,6 +135,25 @@ def test_the_library_that_python_loads(session: Client, tmp_path: Path) -> None:
     assert (found["library"], found["library_version"]) == ("mpich", "4.2.2")
 
 
+def test_the_library_is_looked_for_with_the_ranks_own_variables(session: Client, tmp_path: Path) -> None:
+    package = tmp_path / "mpi4py"
+    package.mkdir()
+    (package / "__init__.py").write_text("class rc: initialize = True\n")
+    (package / "MPI.py").write_text(
+        "import os\ndef Get_library_version(): return os.environ['LOADS'] + os.environ['SEVERAL']\n"
+    )
+    said = tmp_path / "mpirun"
+    said.write_text('#!/bin/sh\necho "mpirun (Open MPI) ${LOADS:-4.1.4}"\n')
+    said.chmod(0o755)
+    env = {"PYTHONPATH": str(tmp_path), "LOADS": "MPICH Version: ", "SEVERAL": "4.0.2"}
+    setup = ["export SEVERAL=9.9"]
+    found = probe(session, mpi={"mpirun": str(said), "python": sys.executable, "setup": setup, "env": env})[
+        "mpi"
+    ]
+    assert (found["library"], found["library_version"]) == ("mpich", "4.0.2")
+    assert (found["family"], found["version"]) == ("openmpi", "4.1.4")
+
+
 # -- software --
 
 

@@ -21,6 +21,13 @@ SIX = {
     "addresses": ["fe80::3", "2001:db8::7"],
     "speed_mbit": 1000,
 }
+BRIDGE = {
+    "name": "br-4e5f60905511",
+    "up": True,
+    "loopback": False,
+    "addresses": ["172.18.0.1"],
+    "speed_mbit": None,
+}
 BARE = {"name": "ib1", "up": False, "loopback": False, "addresses": [], "speed_mbit": None}
 
 
@@ -78,11 +85,41 @@ def test_secrets_among_the_leftovers_are_masked():
         # Not told, or an address of a translating gateway: the first interface that is up and reachable.
         ((LO, DOCKER, ETH0, IB0), None, ("eth0", "10.1.0.7")),
         ((LO, DOCKER, ETH0, IB0), "203.0.113.9", ("eth0", "10.1.0.7")),
+        # By a tunnel that ends on the node, or from one of its containers: no other node comes in there.
+        ((LO, ETH0), "127.0.0.1", ("eth0", "10.1.0.7")),
+        ((LO, BRIDGE, ETH0), "172.18.0.1", ("eth0", "10.1.0.7")),
+        ((LO, BRIDGE, ETH0), None, ("eth0", "10.1.0.7")),
+        ((LO, BRIDGE), "172.18.0.1", ("br-4e5f60905511", "172.18.0.1")),
     ],
 )
 def test_the_interface_that_ssh_came_in_on_gives_the_address(interfaces, reached, expected):
     facts = from_probe(NODE, pool(), answer(*interfaces, ssh_server_address=reached))
     assert (facts.interface, facts.address) == expected
+
+
+def test_two_nodes_with_the_same_bridges_and_other_names_for_their_network():
+    def interface(name: str, address: str, *, up: bool = True) -> dict:
+        return {"name": name, "up": up, "loopback": False, "addresses": [address], "speed_mbit": None}
+
+    bridges = [
+        interface("docker0", "172.17.0.1", up=False),
+        interface("virbr0", "192.168.122.1", up=False),
+        interface("br-9a7c00112233", "172.18.0.1"),
+    ]
+    found = {}
+    for name, own, number in (("a01", "eth0", 11), ("a02", "enp35s0f0", 12)):
+        there = [LO, *bridges, interface(own, f"198.51.100.{number}"), interface("ib0", f"10.20.0.{number}")]
+        for asked in (None, "ib0"):
+            facts = from_probe(
+                PoolNode(name, name), pool(interface=asked), answer(*there, ssh_server_address=None)
+            )
+            found[name, asked] = (facts.interface, facts.address)
+    assert found == {
+        ("a01", None): ("eth0", "198.51.100.11"),
+        ("a02", None): ("enp35s0f0", "198.51.100.12"),
+        ("a01", "ib0"): ("ib0", "10.20.0.11"),
+        ("a02", "ib0"): ("ib0", "10.20.0.12"),
+    }
 
 
 def test_where_the_node_does_not_know_how_it_was_reached_we_do():

@@ -2,58 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import subprocess
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from cluster import Cluster
+from frameworks.trainings import LIMIT, PROGRAMS, PYTHON, all_alike, needs, trained
 from whole.site import DDP, Site
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(900)]
-
-PYTHON = os.environ.get("RANKDECK_FRAMEWORKS_PYTHON", "")
-"""The interpreter that has the frameworks; `make test-frameworks` makes one."""
-PROGRAMS = Path(__file__).parent / "programs"
-LIMIT = 600.0
-"""Seconds for four processes to import a framework on two cores, and train."""
-SAID = re.compile(r"trained rank=(\d+) world=(\d+) weight=(-?[0-9.]+)")
-
-
-@pytest.fixture
-def site(tmp_path: Path, cluster4: Cluster) -> Iterator[Site]:
-    made = Site.make(tmp_path, cluster4)
-    yield made
-    made.shell.end()
-
-
-def needs(*modules: str) -> None:
-    """Skip, saying so, where the interpreter lacks a module."""
-    if not PYTHON:
-        pytest.skip("needs the frameworks: make test-frameworks")
-    for module in modules:
-        if subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True, timeout=120).returncode:
-            pytest.skip(f"{PYTHON} has no {module}")
-
-
-def trained(site: Site, name: str) -> list[tuple[int, int, str]]:
-    """Run a saved profile; rank, world size and result of every line that says so."""
-    done = site.follow("run", name, limit=LIMIT)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    shown = site.show()
-    assert shown["state"] == "succeeded"
-    site.assert_nothing_runs()
-    return sorted((int(rank), int(world), weight) for rank, world, weight in SAID.findall(done.stdout))
-
-
-def all_alike(found: list[tuple[int, int, str]], world: int) -> None:
-    assert [rank for rank, _, _ in found] == list(range(world))
-    assert {size for _, size, _ in found} == {world}
-    assert len({weight for _, _, weight in found}) == 1
 
 
 @pytest.mark.parametrize(
@@ -102,18 +56,15 @@ def test_jax(site: Site) -> None:
     assert float(found[0][2]) == 3.0
 
 
-def test_mpi(site: Site) -> None:
-    needs("mpi4py.MPI")
-    keys: dict[str, object] = {"framework": "mpi", "nodes": 2, "procs_per_node": 2}
-    # mpirun's ssh from node to node: the cluster's nodes know no host keys and have no key of their own.
-    key = site.cluster.shared / "key-of-the-nodes"
-    shutil.copy(site.cluster.identity, key)
-    ssh = f"-i {key} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
-    keys["options"] = {"allow_root": True, "ssh_args": ssh}
-    site.save("mpi", PROGRAMS / "mpi_sum.py", python=PYTHON, **keys)
-    found = trained(site, "mpi")
-    all_alike(found, 4)
-    assert float(found[0][2]) == 10.0
+def test_deepspeed(site: Site) -> None:
+    """By the five variables that DeepSpeed reads first; mpirun only starts the ranks."""
+    needs("deepspeed")
+    options = {"mpirun": "mpirun.openmpi", "allow_root": True, "ssh_args": site.key_between_nodes()}
+    site.save(
+        "ds", PROGRAMS / "deepspeed_fit.py", framework="deepspeed", python=PYTHON, nodes=2, procs_per_node=2,
+        communication_backend="gloo", options=options, env={"DS_ACCELERATOR": "cpu"},
+    )  # fmt: skip
+    all_alike(trained(site, "ds"), 4)
 
 
 def test_the_old_launch_module(site: Site) -> None:
@@ -123,3 +74,4 @@ def test_the_old_launch_module(site: Site) -> None:
     done = site.follow("run", "old", limit=LIMIT)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert done.stdout.count("rankdeck-demo ok world=4") == 4
+    site.assert_nothing_runs()

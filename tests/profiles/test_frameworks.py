@@ -1,10 +1,12 @@
 """Each framework's own contract: what it sets, what it must not set, what it refuses."""
 
 import json
+import re
 
 import pytest
 from plan_samples import facts, gpus, pool, profile
 
+from rankdeck_profiles import frameworks
 from rankdeck_profiles.edit import profile_toml
 from rankdeck_profiles.errors import FieldError, PlanError
 from rankdeck_profiles.files import load_profile
@@ -267,6 +269,12 @@ def test_azure_names_and_communication_backend(framework):
 def test_horovod_takes_its_backend():
     env = made("horovod", communication_backend=CommBackend.MPI).nodes[1].rank_env
     assert (env["HOROVOD_CONTROLLER"], env["HOROVOD_CPU_OPERATIONS"]) == ("mpi", "mpi")
+    env = made("horovod", communication_backend=CommBackend.NCCL).nodes[1].rank_env
+    assert "HOROVOD_CPU_OPERATIONS" not in env
+    with pytest.raises(FieldError, match="Horovod crashes") as caught:
+        made("horovod", communication_backend=CommBackend.GLOO)
+    assert caught.value.where == ("communication_backend",)
+    assert '"mpi", "nccl"' in caught.value.hint
 
 
 def test_the_new_keys_survive_a_profiles_own_text(tmp_path):
@@ -338,3 +346,16 @@ def test_process_count_equal_to_uneven_slots_is_dealt_by_slots():
 def test_kinds():
     kinds = {name: made(name).nodes[0].processes[0].kind for name in ("mpi", "torchrun", "jax")}
     assert kinds == {"mpi": ProcessKind.MPIRUN, "torchrun": ProcessKind.LAUNCHER, "jax": ProcessKind.RANK}
+
+
+@pytest.mark.parametrize("framework", sorted(set(frameworks.names()) - {"mpi", "horovod", "deepspeed"}))
+def test_an_ipv6_address_is_bracketed_where_its_port_follows_and_nowhere_else(framework):
+    # mpirun's list of hosts can't hold one: test_mpi has its refusal.
+    nodes = pool("[2001:db8::11]", "[2001:db8::12]", slots=1)
+    plan_made = plan(profile(framework, azure_names=True, master_port=29501), nodes, None)
+    for node in plan_made.nodes:
+        for process in node.processes:
+            assert process.env.get("MASTER_ADDR", "2001:db8::11") == "2001:db8::11"
+            text = " ".join((*process.launcher, *process.env.values()))
+            assert "[2001:db8::11]" in text
+            assert not re.search(r"2001:db8::1[12]:\d", text)

@@ -35,6 +35,67 @@ def test_ranges_users_and_ports():
     assert names("127.0.0.[1-2]") == ["127.0.0.1", "127.0.0.2"]
 
 
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ("k227-032 k229-002", "k227-032 k229-002"),
+        ("k257-[011-012]", "k257-011 k257-012"),
+        ("k238-[062,104]", "k238-062 k238-104"),
+        ("gpu-[001-003,007]-ib0", "gpu-001-ib0 gpu-002-ib0 gpu-003-ib0 gpu-007-ib0"),
+        (
+            "z1r02c03s[10-11,14]opa z1r02c05s[12-13]",
+            "z1r02c03s10opa z1r02c03s11opa z1r02c03s14opa z1r02c05s12 z1r02c05s13",
+        ),
+        ("rack[0-1]_blade[0-1]", "rack0_blade0 rack0_blade1 rack1_blade0 rack1_blade1"),
+        ("foo-[10-11]-[01-02]", "foo-10-01 foo-10-02 foo-11-01 foo-11-02"),
+        ("host_d[099-101]", "host_d099 host_d100 host_d101"),
+        ("n[8-11]", "n8 n9 n10 n11"),
+        ("n[08-11]", "n08 n09 n10 n11"),
+        ("node1 qn-d[003-004,006] node5", "node1 qn-d003 qn-d004 qn-d006 node5"),
+        ("fv0[01,11,21,42]", "fv001 fv011 fv021 fv042"),
+        ("fcx[0001-0003] fcx0999", "fcx0001 fcx0002 fcx0003 fcx0999"),
+        ("xpn-m11-16 n03d", "xpn-m11-16 n03d"),
+        ("gpu-[17-18].cluster.example.org", "gpu-17.cluster.example.org gpu-18.cluster.example.org"),
+        ("worker.1.example.org worker.2.example.org", "worker.1.example.org worker.2.example.org"),
+    ],
+)
+def test_names_as_real_clusters_have_them(entries, expected):
+    assert names(*entries.split()) == expected.split()
+
+
+def test_the_last_range_of_a_name_counts_fastest():
+    made = names("room[1-3]-rack[1-10]-node[1-18]")
+    assert len(made) == 540
+    assert (made[17], made[18], made[-1]) == (
+        "room1-rack1-node18",
+        "room1-rack2-node1",
+        "room3-rack10-node18",
+    )
+
+
+def test_blanks_around_an_entry_are_no_part_of_it():
+    assert names(" gpu-[001-002]\n") == ["gpu-001", "gpu-002"]
+
+
+def test_names_that_differ_after_the_first_dot_are_several_nodes_of_a_hostfile():
+    found = read_hostfile("worker.1.example.org slots=2\nworker.2.example.org slots=2\n")
+    assert [(line.entry, line.slots) for line in found] == [
+        ("worker.1.example.org", 2),
+        ("worker.2.example.org", 2),
+    ]
+
+
+def test_ipv6_addresses_of_all_shapes():
+    assert expand(
+        ["2001:db8:0:150e::3000:1", "[2001:db8::2]:2222", "trainer@[2001:db8::3]", "fe80::1%ib0"]
+    ) == (
+        PoolNode("2001:db8:0:150e::3000:1", "2001:db8:0:150e::3000:1"),
+        PoolNode("2001:db8::2", "2001:db8::2", None, 2222),
+        PoolNode("2001:db8::3", "2001:db8::3", "trainer"),
+        PoolNode("fe80::1%ib0", "fe80::1%ib0"),
+    )
+
+
 def test_ipv6():
     assert expand(["[fe80::7]", "bob@[fe80::8]:22", "::1"]) == (
         PoolNode("fe80::7", "fe80::7"),

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -265,7 +266,9 @@ def test_term_reaches_every_rank(tmp_path, shell):
 )
 def test_torchrun_itself_hands_the_words_through(bench, framework, options):
     pytest.importorskip("torch")
-    made = make(bench, framework, python=sys.executable, args=tuple(NASTY), options=options)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    made = make(bench, framework, python=sys.executable, args=tuple(NASTY), options=options, master_port=port)
     for report in run(bench, made).values():
         values = {name: report["env"][name] for name in NAMES if name in report["env"]}
         assert tuple(report["argv"]) == placeholders.fill(NASTY, values)

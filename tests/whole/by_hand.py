@@ -9,9 +9,15 @@ from whole.site import LIMIT, Site
 
 
 def run_scripts(
-    site: Site, profile: str, *, limit: float = LIMIT
+    site: Site, profile: str, *, start: str = "", limit: float = LIMIT
 ) -> dict[str, subprocess.CompletedProcess[bytes]]:
     """Writes the scripts of a profile, and runs each on its node.
+
+    Args:
+        site: whose profile it is.
+        profile: its name.
+        start: shell text that each script's path is put behind, such as `dash`.
+        limit: seconds for each node.
 
     Returns:
         Node -> how its script ended.
@@ -23,7 +29,10 @@ def run_scripts(
     ssh = ["ssh", "-F", str(site.cluster.ssh_config)]
     started = {
         node: subprocess.Popen(
-            [*ssh, node, path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [*ssh, node, f"{start} {path}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         for node, path in scripts.items()
     }

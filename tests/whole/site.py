@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -44,6 +45,16 @@ class Site:
         site.shell.write("config/pools/lab.toml", cluster.pool.read_text())
         return site
 
+    def key_between_nodes(self) -> str:
+        """Arguments of the ssh by which mpirun logs in from node to node, which have no key of their own.
+
+        Returns:
+            One text, for `options.ssh_args`.
+        """
+        key = self.cluster.shared / "key-between-nodes"
+        shutil.copy(self.cluster.identity, key)
+        return f"-i {key} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+
     @property
     def copies(self) -> Path:
         """Where ranks write their own copies of what they write to standard output, seen by all nodes."""
@@ -61,9 +72,9 @@ class Site:
             **keys,
         }
         tables = {key: value for key, value in values.items() if isinstance(value, dict)}
-        lines = [f"{key} = {json.dumps(value)}\n" for key, value in values.items() if key not in tables]
+        lines = [f"{key} = {_toml(value)}\n" for key, value in values.items() if key not in tables]
         for table, entries in tables.items():
-            lines += [f"[{table}]\n", *(f"{key} = {json.dumps(value)}\n" for key, value in entries.items())]
+            lines += [f"[{table}]\n", *(f"{key} = {_toml(value)}\n" for key, value in entries.items())]
         return self.shell.write(f"config/profiles/{name}.toml", "".join(lines))
 
     def save_ring(self, name: str, *args: str, **keys: object) -> Path:
@@ -125,6 +136,11 @@ class Site:
         """Processes on this machine that have this user's files in their environment."""
         mark = f"RANKDECK_HOME={self.shell.environment['RANKDECK_HOME']}".encode()
         return [words for pid in _pids() if mark in _environ(pid).split(b"\0") and (words := _words(pid))]
+
+
+def _toml(value: object) -> str:
+    # As JSON, but for what JSON would write as two halves of one character.
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _beside_the_system(group: Path, init: int) -> list[str]:

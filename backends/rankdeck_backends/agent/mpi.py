@@ -68,9 +68,11 @@ class Surroundings:
         self.cwd = where if os.path.isdir(where) else None
         self.python = at_home(raw(field(asked, "python", str, "") or "python3"), own)
 
-    def ask(self, argv, seconds):
-        """Run a command there (bytes words), with a time limit."""
-        return limited.capture(argv, seconds, self.base, self.cwd)
+    def ask(self, argv, seconds, further=None):
+        """Run a command there (bytes words), with a time limit; further: variables (bytes) beside those."""
+        made = dict(self.base)
+        made.update(further or {})
+        return limited.capture(argv, seconds, made, self.cwd)
 
 
 def _set_up(lines, cwd, removed):
@@ -97,7 +99,8 @@ def facts(asked):
     if around.base is None:
         return found
     found.update(_launcher(around, raw(field(dict(asked, op="probe"), "mpirun", str, "") or "mpirun")))
-    found.update(_library(around))
+    env = field(dict(asked, op="probe"), "env", dict, {})
+    found.update(_library(around, {raw(name): raw(value) for name, value in env.items()}))
     return found
 
 
@@ -133,8 +136,9 @@ def _on_path(name, around):
     return None
 
 
-def _library(around):
-    done = around.ask([around.python, b"-c", _LIBRARY], PYTHON_LIMIT)
+def _library(around, env):
+    """What a rank's interpreter would load: the ranks have the profile's variables, mpirun has not."""
+    done = around.ask([around.python, b"-c", _LIBRARY], PYTHON_LIMIT, env)
     if done.status != 0:
         return {}
     return {"library": family_of(done.out) or "other", "library_version": version_of(done.out)}

@@ -26,6 +26,7 @@ from rankdeck_profiles.frameworks.base import Framework, NodeJob, NodeWork, Opti
 from rankdeck_profiles.frameworks.identity import rank_settings
 from rankdeck_profiles.frameworks.torchrun import RESTARTS
 from rankdeck_profiles.model import Profile
+from rankdeck_profiles.nodes import bracketed
 from rankdeck_profiles.plan import Need, Process, ProcessKind
 from rankdeck_profiles.settings import merge
 
@@ -86,7 +87,7 @@ class Accelerate(Framework):
             f"--num_machines={len(job.placement.shares)}",
             f"--num_processes={world}",
             f"--machine_rank={job.share.node_rank}",
-            f"--main_process_ip={torch_agent.bracketed(job.head.address)}",
+            f"--main_process_ip={bracketed(job.head.address)}",
             f"--main_process_port={job.head.port}",
             "--rdzv_backend=static",
         ]

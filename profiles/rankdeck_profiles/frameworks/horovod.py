@@ -4,16 +4,18 @@ The contract (horovod/runner/mpi_run.py, common/operations.cc, runner/common/uti
 Horovod takes its rank from MPI and needs no variable of its own. `HOROVOD_CONTROLLER=mpi` says so even where
 it was built with Gloo as well; `HOROVOD_RANK`, `HOROVOD_SIZE` and `HOROVOD_GLOO_*` of another run must not be
 there. `HOROVOD_CPU_OPERATIONS` chooses what reduces tensors on the CPU; that NCCL does it on GPUs is decided
-when Horovod is built.
+when Horovod is built. `gloo` cannot be chosen under MPI: since Horovod 0.23 a process set has a Gloo context
+only where Gloo is the controller (common/process_set.cc), and GlooAllreduce crashes without one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rankdeck_profiles.errors import FieldError
 from rankdeck_profiles.frameworks.base import NodeJob
 from rankdeck_profiles.frameworks.mpi_family import MpiFramework
-from rankdeck_profiles.model import CommBackend
+from rankdeck_profiles.model import CommBackend, Profile
 from rankdeck_profiles.settings import Setting
 
 
@@ -28,10 +30,20 @@ class Horovod(MpiFramework):
     )
     module = "horovod"
 
+    def check(self, profile: Profile) -> None:
+        """Refuse what would crash every rank."""
+        super().check(profile)
+        if profile.communication_backend is CommBackend.GLOO:
+            raise FieldError(
+                ("communication_backend",),
+                'communication_backend = "gloo": Horovod crashes where MPI starts the ranks and Gloo is to '
+                "reduce their tensors",
+                'allowed with framework = "horovod": "mpi", "nccl"; or leave it out',
+            )
+
     def rank_settings(self, job: NodeJob) -> Sequence[Setting]:
         """That MPI is the controller, and the CPU operations asked for."""
         settings = [Setting("HOROVOD_CONTROLLER", "mpi", "the ranks are those of mpirun")]
-        asked = job.profile.communication_backend
-        if asked in (CommBackend.MPI, CommBackend.GLOO):
-            settings.append(Setting("HOROVOD_CPU_OPERATIONS", asked.value, "communication_backend"))
+        if job.profile.communication_backend is CommBackend.MPI:
+            settings.append(Setting("HOROVOD_CPU_OPERATIONS", "mpi", "communication_backend"))
         return settings

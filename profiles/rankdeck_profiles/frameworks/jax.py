@@ -20,7 +20,6 @@ from collections.abc import Mapping, Sequence
 
 from rankdeck_profiles.frameworks.base import Framework, NodeJob, NodeWork, Option
 from rankdeck_profiles.frameworks.identity import rank_processes
-from rankdeck_profiles.frameworks.torch_agent import bracketed
 from rankdeck_profiles.model import Profile
 from rankdeck_profiles.plan import Need
 from rankdeck_profiles.settings import Setting
@@ -66,7 +65,7 @@ class Jax(Framework):
         settings = [
             Setting(
                 "JAX_COORDINATOR_ADDRESS",
-                f"{bracketed(job.head.address)}:{job.head.port}",
+                job.head.endpoint,
                 f"process 0 listens there, on the head node {job.head.node}",
             ),
             Setting("JAX_NUM_PROCESSES", world, "for scripts that pass it on; jax itself does not read it"),

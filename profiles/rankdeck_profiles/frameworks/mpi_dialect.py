@@ -10,8 +10,9 @@ plan, not on this command line.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import pairwise
 
 from rankdeck_profiles.plan import FILES, RankSource
 from rankdeck_profiles.settings import Setting
@@ -43,16 +44,34 @@ OPEN_MPI_RANKS = RankSource(
     "OMPI_COMM_WORLD_RANK",
     "OMPI_COMM_WORLD_LOCAL_RANK",
     "OMPI_COMM_WORLD_SIZE",
-    ("OMPI_*", "PMIX_*", "PRTE_*"),
+    (
+        "OMPI_[!M]*",
+        "PMIX_*",
+        "OMPI_MCA_orte_*",
+        "OMPI_MCA_ess*",
+        "OMPI_MCA_pmix*",
+        "OMPI_MCA_hwloc_base_binding_policy",
+        "OMPI_MCA_initial_wdir",
+        "OMPI_MCA_mpi_oversubscribe",
+        "OMPI_MCA_mpi_yield_when_idle",
+        "OMPI_MCA_rmaps_base_*",
+        "OMPI_MCA_shmem_RUNTIME_QUERY_hint",
+    ),
 )
-"""`OMPI_COMM_WORLD_NODE_RANK` is the number on the node over all jobs there: never a node's rank."""
+"""`OMPI_COMM_WORLD_NODE_RANK` is the number on the node over all jobs there: never a node's rank.
+
+Of the parameters (`OMPI_MCA_*`) only those that Open MPI sets for its ranks itself: a daemon also hands on
+what it found in its own login. Beside them, `ranks` adds those of the command line.
+"""
 
 HYDRA_RANKS = RankSource(
     "PMI_RANK",
     "MPI_LOCALRANKID",
     "PMI_SIZE",
-    ("PMI_*", "PMI2_*", "PMIX_*", "HYDRA_*", "HYDI_*", "MPI_LOCAL*", "MPIR_*", "I_MPI_*"),
+    ("PMI_*", "PMI2_*", "HYDI_*", "MPI_LOCAL*", "MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE", "I_MPI_[!H]*"),
 )
+"""What hydra sets for a rank (mpich/src/pm/hydra: proxy/pmip_cb.c; `-iface` in mpiexec/uiu.c). Its own
+settings (`HYDRA_*`, `I_MPI_HYDRA_*`) are no rank's business, and a proxy hands on those of its login."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +128,17 @@ def write(dialect: Dialect, wish: MpirunWish) -> Mpirun:
     }[dialect](wish)
 
 
-def ranks(dialect: Dialect) -> RankSource:
-    """By which variables a rank knows who it is."""
-    return OPEN_MPI_RANKS if dialect.is_open_mpi else HYDRA_RANKS
+def ranks(dialect: Dialect, words: Sequence[str]) -> RankSource:
+    """By which variables a rank knows who it is, and which of mpirun's it needs.
+
+    Args:
+        dialect: the mpirun's.
+        words: its command line, whose parameters (`--mca NAME VALUE`) reach the ranks as variables.
+    """
+    if not dialect.is_open_mpi:
+        return HYDRA_RANKS
+    given = (name for flag, name in pairwise(words) if flag == "--mca")
+    return replace(OPEN_MPI_RANKS, keep=(*OPEN_MPI_RANKS.keep, *(f"OMPI_MCA_{name}" for name in given)))
 
 
 def own_variables(dialect: Dialect) -> tuple[str, ...]:
@@ -135,7 +162,7 @@ def forwarding(launcher: Sequence[str], source: RankSource, names: Sequence[str]
     """A launcher's words that also hand these variables to the ranks (for scripts that run by hand)."""
     if not names:
         return tuple(launcher)
-    if source == OPEN_MPI_RANKS:
+    if source.rank == OPEN_MPI_RANKS.rank:
         return (launcher[0], *(word for name in names for word in ("-x", name)), *launcher[1:])
     words = list(launcher)
     words[words.index("-genvlist") + 1] += "," + ",".join(names)

@@ -87,7 +87,7 @@ class MpiFramework(Framework):
             prefix=chosen.prefix,
         )
         command = write(chosen.dialect, wish)
-        source = ranks(chosen.dialect)
+        source = ranks(chosen.dialect, command.words)
         rank_env, reasons = self._rank_env(job, command, source)
         processes: tuple[Process, ...] = ()
         warnings: tuple[str, ...] = ()

