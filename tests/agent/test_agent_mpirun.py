@@ -309,7 +309,7 @@ def test_ranks_that_are_no_world_are_refused(session: Client) -> None:
     joined = Run(session, plans("sleep 600")[1])
     done = join(joined, OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="1")
     assert done.returncode == 126
-    assert "this process is rank 0 of 1 to its mpirun; the plan has 4" in done.stderr
+    assert "this process is rank 0 of 1 to its launcher; the plan has 4" in done.stderr
     assert joined.end() == "failed"
     assert "rank 0 of 1" in joined.event("start_failed")["message"]
 
