@@ -72,7 +72,9 @@ async def _start_all(
         node = by_name[planned.node]
         async with links.use(prepared.pool.backend, node) as connection:
             shared = await _is_shared(connection, token_path, token)
-            await _start(connection, prepared.plan, planned, record, shared, secret_values)
+            found = prepared.facts.get(planned.node)
+            gpus = len(found.gpus) if found is not None else 0
+            await _start(connection, prepared.plan, planned, record, shared, gpus, secret_values)
         progress(f"{planned.node} started")
 
     try:
@@ -104,6 +106,7 @@ async def _start(
     node: NodePlan,
     record: Record,
     shared: bool,
+    gpus: int,
     secret_values: Mapping[str, str],
 ) -> None:
     events.append(record.events_path, events.make("start_asked", node=node.node, shared=shared))
@@ -113,7 +116,7 @@ async def _start(
             timeout=START_TIMEOUT,
             run=record.id,
             dir=None,
-            plan=node_plan(plan, node, record.id, str(record.logs_path) if shared else None),
+            plan=node_plan(plan, node, record.id, str(record.logs_path) if shared else None, gpus),
             secrets=dict(secret_values),
         )
     except RankdeckError as error:
@@ -133,7 +136,9 @@ async def _start(
     )
 
 
-def node_plan(plan: LaunchPlan, node: NodePlan, run_id: str, log_dir: str | None) -> dict[str, Any]:
+def node_plan(
+    plan: LaunchPlan, node: NodePlan, run_id: str, log_dir: str | None, gpus: int = 0
+) -> dict[str, Any]:
     """One node's share as the agent's `start` takes it (docs/agent-protocol.md).
 
     Args:
@@ -141,12 +146,14 @@ def node_plan(plan: LaunchPlan, node: NodePlan, run_id: str, log_dir: str | None
         node: the node's share of it.
         run_id: the run.
         log_dir: where the ranks' logs go; None: the run's folder on the node.
+        gpus: how many the node has, as far as known.
     """
     return {
         "run": run_id,
         "node": node.node,
         "node_rank": node.node_rank,
         "world_size": plan.world_size,
+        "gpus": gpus,
         "log_dir": log_dir,
         "processes": [
             {

@@ -53,7 +53,7 @@ async def prepare(
     facts = await _probe_all(links, pool, nodes, progress, questions(profile))
     planned = plan(profile, pool, facts)
     progress(f"checking {_count(len(planned.nodes), 'node')}")
-    failed = await _check_all(links, pool, planned)
+    failed = {**_same_machines(pool, facts), **await _check_all(links, pool, planned)}
     if failed and not (skip_checks and not not_reached(failed)):
         raise _prepare_error(failed)
     return Prepared(profile, pool, planned, facts, tuple(problems_of(failed)))
@@ -84,6 +84,27 @@ async def _probe_all(
     found, failed = await from_all({node.name: probe_one(node) for node in nodes})
     if failed:
         raise _prepare_error(failed)
+    return found
+
+
+def _same_machines(pool: Pool, facts: Mapping[str, NodeFacts]) -> dict[str, RankdeckError]:
+    """Nodes that are the machine of a node before them: their ranks would share its GPUs.
+
+    A machine is known by its boot and its host name: containers on one machine share the boot. The nodes of
+    the local backend are one machine on purpose.
+    """
+    first: dict[tuple[str, str], str] = {}
+    found: dict[str, RankdeckError] = {}
+    for name, said in facts.items():
+        machine = (said.machine, said.hostname)
+        if not said.machine or pool.backend is BackendKind.LOCAL:
+            continue
+        if machine in first:
+            found[name] = RankdeckError(
+                f"is the same machine as {first[machine]}: both are {said.hostname}, boot {said.machine}",
+                f"name each machine once in pool {pool.name}",
+            )
+        first.setdefault(machine, name)
     return found
 
 

@@ -86,6 +86,12 @@ def test_torchrun_restarts_use_c10d_and_name_the_host():
     assert "--rdzv-conf=is_host=1" in flags(plan_made)
     assert "--rdzv-conf=is_host=0" in flags(plan_made, 1)
     assert "--max-restarts=3" in flags(plan_made, 1)
+    (process,) = plan_made.nodes[1].processes
+    assert (process.restarts, process.fixed_ranks) == (3, False)
+    assert process.env["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] == "1"
+    (process,) = made("torchrun", options={"rdzv": "c10d"}).nodes[0].processes
+    assert process.restarts == 0
+    assert "TORCH_DISABLE_SHARE_RDZV_TCP_STORE" not in process.env
     assert not any(word.startswith(("--node-rank", "--master")) for word in flags(plan_made))
     assert not plan_made.nodes[0].processes[0].fixed_ranks
     assert any("deals out the ranks" in text for text in plan_made.warnings)

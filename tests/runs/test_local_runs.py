@@ -205,8 +205,8 @@ def test_one_node_that_refuses_the_start_stops_the_others(engine, home, program,
 
     real = launching.node_plan
 
-    def broken_on_the_second(plan, node, run_id, log_dir):
-        made = real(plan, node, run_id, log_dir)
+    def broken_on_the_second(plan, node, run_id, log_dir, gpus):
+        made = real(plan, node, run_id, log_dir, gpus)
         if node.node_rank == 1:
             made["processes"][0]["ranks"] = [2, 3]  # the agent refuses: no launcher, so it is one rank
         return made

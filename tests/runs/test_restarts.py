@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,25 @@ def test_a_stop_in_the_second_attempt(engine, pool, torchrun):
     snapshot = live.snapshot()
     assert snapshot.state is RunState.STOPPED
     assert snapshot.cause is None
+
+
+def test_one_node_keeps_its_ranks(engine, home, pool, tmp_path, torchrun):
+    script = tmp_path / "once.py"
+    script.write_text(
+        "import os, sys\n"
+        f"once = {str(tmp_path / 'once')!r}\n"
+        "print('count', os.environ['TORCHELASTIC_RESTART_COUNT'], flush=True)\n"
+        "if os.environ['RANK'] == '0' and not os.path.exists(once):\n"
+        "    open(once, 'w').close()\n"
+        "    sys.exit(4)\n"
+    )
+    profile = replace(torchrun(2), script=str(script), nodes=1)
+    live = engine.attach(launched(engine, profile, pool))
+    assert {rank.node for rank in live.snapshot().ranks} == {"127.0.0.1"}
+    snapshot = finished(live)
+    assert snapshot.state is RunState.SUCCEEDED
+    assert (snapshot.attempt, snapshot.attempts) == (2, 3)
+    assert snapshot.earlier_attempts[0].cause.rank == 0
+    record = home.find(live.run_id)
+    assert record.log(0, "out").path.read_text() == "count 0\n"
+    assert record.log(0, "out", 2).path.read_text() == "count 1\n"

@@ -175,3 +175,15 @@ def test_nodes_without_python_and_with_no_key(needs_cluster: None, tmp_path: Pat
             own.assert_nothing_runs()
         finally:
             own.shell.end()
+
+
+def test_one_machine_under_two_names(site: Site) -> None:
+    """Its ranks would share GPUs with those of the other name, and nobody would see it."""
+    config = Path(site.shell.environment["RANKDECK_SSH_CONFIG"])
+    known = config.read_text()
+    address = next(line for line in known[known.index("Host n2") :].splitlines() if "HostName" in line)
+    alias = f"Host gpu-two\n{address}\nHostKeyAlias {address.split()[-1]}\n"
+    config.write_text(alias + known)
+    site.shell.write("config/pools/lab.toml", 'backend = "ssh"\nnodes = ["n1", "n2", "gpu-two"]\nslots = 1\n')
+    message = refused(site, 2, "run", "ring")
+    assert_error_is(message, "gpu-two: is the same machine as n2", "name each machine once in pool lab")

@@ -55,6 +55,9 @@ class Desk:
         elif op in ("ended", "start_failed"):
             self._supervisor.roster.ended(message)
             caller.send({"ok": True})
+        elif op == "census":
+            refusal = self._supervisor.refusal(message)
+            caller.send({"ok": False, "message": refusal} if refusal else {"ok": True})
         elif op == "join":
             self._supervisor.joining.ask(caller, message)
         elif op == "join_failed":

@@ -43,7 +43,7 @@ class Ending:
         """Send the first signal and let the grace run; nothing if an end is under way.
 
         Args:
-            why: `asked`, `rank_failed` or `launcher_ended`.
+            why: `asked`, `rank_failed`, `launcher_ended`, or `census`: the world is not the plan's.
             number: the signal.
             grace: seconds until SIGKILL.
             rank: the rank that failed.

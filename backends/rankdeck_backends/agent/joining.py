@@ -2,7 +2,7 @@
 
 import time
 
-from . import environment, mpirun
+from . import census, environment, mpirun
 from .encoding import text
 from .ending import RUNNING as NOT_ENDING
 from .ranks import WAITING
@@ -61,9 +61,9 @@ class Joining:
         if rank is None:
             return "rank {!r} is not one of node {}".format(message.get("rank"), plan["node"])
         if rank.shim_pid:
-            said = "two processes say that they are rank {} of {}; the plan has {} ranks, each once"
-            self.failed(said.format(rank.rank, plan["world_size"], plan["world_size"]))
-            return said.format(rank.rank, plan["world_size"], plan["world_size"])
+            said = census.twice(rank.rank, plan["world_size"])
+            self.failed(said)
+            return said
         if self._refusal:
             return self._refusal
         if rank.state != WAITING or self._supervisor.ending.phase != NOT_ENDING:

@@ -12,6 +12,11 @@ _SOON, _ADOPTED_PAUSE = 0.1, 1.0
 """Seconds between looks at ranks that nobody will tell us of."""
 
 
+GATHER_LIMIT = 30.0
+"""Seconds between the first and the last rank that a launcher starts on one node. It starts all of them at
+once, so that each loads the same shim from the same disk at the same time."""
+
+
 class Lookout:
     """Looks at a roster's ranks while there is reason to.
 
@@ -24,6 +29,7 @@ class Lookout:
         self._folder = folder
         self._plan = plan
         self._join_by = 0.0
+        self._gather_by = {}
         self.due = 0.0
 
     def expect(self, deadline):
@@ -31,6 +37,12 @@ class Lookout:
         if self._roster.missing():
             self._join_by = deadline
             self._look_by(deadline)
+
+    def expect_others(self, process):
+        """A launcher's first rank on this node is there: the others must come soon."""
+        if self._waiting_of(process) and process not in self._gather_by:
+            self._gather_by[process] = time.monotonic() + self._gather_limit()
+            self._look_by(self._gather_by[process])
 
     def watch(self):
         """Begin to look now and then: a far rank has joined."""
@@ -52,6 +64,7 @@ class Lookout:
         if self._join_by and now >= self._join_by:
             self._join_by = 0.0
             self._not_joined()
+        self._check_gathered(now)
         for rank in roster.ranks.values():
             if roster.adopted and rank.launched and rank.state == WAITING:
                 self.look_on_disk(rank)  # it may have started while no supervisor was there to be told
@@ -74,6 +87,8 @@ class Lookout:
         self.due = now + pause if again else 0.0
         if self._join_by and roster.missing():
             self._look_by(self._join_by)
+        for deadline in self._gather_by.values():
+            self._look_by(deadline)
 
     def look_on_disk(self, rank):
         """Take in what its shim has left there."""
@@ -93,6 +108,30 @@ class Lookout:
 
     def _look_by(self, moment):
         self.due = min(self.due or moment, moment)
+
+    def _waiting_of(self, process):
+        ranks = self._roster.ranks.values()
+        return [
+            rank for rank in ranks if rank.process == process and rank.state == WAITING and not rank.shim_pid
+        ]
+
+    def _gather_limit(self):
+        return self._plan.get("gather_limit", GATHER_LIMIT)
+
+    def _check_gathered(self, now):
+        for process, deadline in list(self._gather_by.items()):
+            waiting = self._waiting_of(process)
+            if not waiting or self._roster.stopping_since is not None:
+                del self._gather_by[process]
+            elif now >= deadline:
+                del self._gather_by[process]
+                ranks = [rank for rank in self._roster.ranks.values() if rank.process == process]
+                said = (
+                    "{} of the {} ranks planned for this node have come, and no other within {:g} s:"
+                    " the launcher did not start local ranks {}"
+                )
+                found, missing = len(ranks) - len(waiting), [rank.local_rank for rank in waiting]
+                self._roster.shrunk(process, said.format(found, len(ranks), self._gather_limit(), missing))
 
     def _not_joined(self):
         missing = [rank.rank for rank in self._roster.missing()]

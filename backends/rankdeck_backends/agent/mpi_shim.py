@@ -8,7 +8,7 @@ import fnmatch
 import os
 import sys
 
-from . import control, descriptors, environment, execute, processes, relay, setup, shim
+from . import census, control, descriptors, environment, execute, processes, relay, setup, shim
 from .encoding import raw, text
 from .run_folder import RunFolder, read_json
 
@@ -76,8 +76,7 @@ def _place(runs, own):
     rank = _number(own, source["rank"], any_folder)
     size = _number(own, source["world_size"], any_folder)
     if size != any_plan["world_size"]:
-        message = "this process is rank {} of {} to its mpirun; the plan has {}"
-        raise CannotJoin(message.format(rank, size, any_plan["world_size"]), any_folder)
+        raise CannotJoin(census.other_world(rank, size, any_plan["world_size"]), any_folder)
     for folder, plan in plans:
         if rank in plan["processes"][0]["ranks"]:
             return RunFolder(os.path.realpath(folder.path)), plan, rank

@@ -30,7 +30,7 @@ class Roster:
             plan: the node's plan.
             events: the EventLog.
             index: the SizeIndex.
-            on_failure: called with `("rank_failed", rank)` or `("launcher_ended", None)`.
+            on_failure: called with `("rank_failed", rank)`, `("launcher_ended", None)` or `("census", None)`.
             on_settled: called with a launcher whose start is to be settled now, before its end is recorded.
         """
         self._folder = folder
@@ -110,6 +110,8 @@ class Roster:
             return False
         rank.state = RUNNING
         rank.asked_at = self.stopping_since
+        if rank.launched:
+            self.lookout.expect_others(rank.process)
         for name in ("pid", "start", "shim_pid", "shim_start", "local_rank"):
             setattr(rank, name, message[name])
         self._events.append(
@@ -164,6 +166,25 @@ class Roster:
         self._events.append(
             "start_failed", rank=rank.rank, message=message, **dict({"process": rank.process}, **rank.told)
         )
+
+    def refused(self, message, why, taken):
+        """A shim has no place in the run.
+
+        Args:
+            message: what it said of itself.
+            why: what it was told.
+            taken: whether another shim has its place, so that its rank is not the one that ends.
+        """
+        self.start_failed(None, message["process"], why)
+        self._on_failure("census", None)
+        rank = self.find(message)
+        if rank is not None and rank.state == WAITING and rank.rank is not None and not taken:
+            self.record_end(rank, {"rank": rank.rank, "exit_code": 126, "signal": None})
+
+    def shrunk(self, process, message):
+        """A launcher has started fewer ranks than the plan has."""
+        self.start_failed(None, process, message)
+        self._on_failure("census", None)
 
     def start_failed(self, rank, process, message):
         """A program or launcher could not be started."""

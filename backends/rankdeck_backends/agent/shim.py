@@ -51,7 +51,12 @@ class Shim:
         self._passed = {}
 
     def run(self, program):
-        """Run the program to its end; returns its wait status."""
+        """Run the program to its end, if it has a place in the run; returns its wait status."""
+        refusal = self._count()
+        if refusal:
+            sys.stderr.write("rankdeck: {}\n".format(refusal))
+            sys.stderr.flush()
+            return execute.NOT_RUN << 8
         handled = FORWARDED + (RELAY_GONE,) if self._relayed else FORWARDED
         signal.pthread_sigmask(signal.SIG_BLOCK, handled)
         out, degraded = self._open_logs()
@@ -77,6 +82,28 @@ class Shim:
         status = self._wait()
         self._ended(status)
         return status
+
+    def _count(self):
+        """Take part in the census; returns why this rank may not run, empty if it may."""
+        described = self._plan["processes"][self._place.process]
+        size = None
+        if self._launched and not self._relayed:  # to a relay's shim its mpirun's word was taken before
+            name = (described.get("rank_from") or {}).get("world_size") or "WORLD_SIZE"
+            size = self._env.get(raw(name), b"")
+        devices = self._env.get(b"CUDA_VISIBLE_DEVICES")
+        if self._env.get(b"RANKDECK_COMM_BACKEND") == b"gloo":
+            devices = b""
+        message = self._who(
+            op="census",
+            shim_pid=os.getpid(),
+            shim_start=processes.start_of(os.getpid()),
+            world_size=int(size) if size and size.isdigit() else None,
+            devices=None if devices is None else printable(devices),
+        )
+        try:
+            return control.tell(self._folder.socket, message, _TELL_LIMIT).get("message", "")
+        except OSError:
+            return ""  # it was killed: that is no reason to end its ranks
 
     def _open_logs(self):
         """The descriptors for stdout and stderr, and what could not be had."""

@@ -10,6 +10,7 @@ import time
 from functools import partial
 
 from . import environment, joining, launch, mpirun, processes, signals
+from .census import Census
 from .desk import Desk
 from .ending import DONE, SWEEPING, Ending
 from .ending import RUNNING as NOT_ENDING
@@ -59,6 +60,7 @@ class Supervisor:
         self.ending = Ending(self)
         self._index = SizeIndex(folder.log_dir(plan))
         self.roster = Roster(folder, plan, self.events, self._index, self._on_failure, self._launcher_settled)
+        self.census = Census(plan, self.roster)
         self.joining = Joining(self)
         self.finishing = Finishing(self)
         self._base = base
@@ -307,6 +309,13 @@ class Supervisor:
 
     # -- what the others need -----------------------------------------------------------------------------
 
+    def refusal(self, message):
+        """A shim asks whether its rank may run: why not, or empty. A world that is not the plan's ends."""
+        said = self.census.refusal(message)
+        if said:
+            self.roster.refused(message, said, self.census.is_taken(message))
+        return said
+
     def rank_started(self, message):
         """A shim says that its rank runs."""
         if self.roster.started(message) and self.ending.phase != NOT_ENDING:
@@ -314,7 +323,7 @@ class Supervisor:
 
     def _on_failure(self, why, rank):
         stop = self.plan["stop"]
-        if stop["on_rank_failure"] == "stop" or why == "launcher_ended":
+        if stop["on_rank_failure"] == "stop" or why != "rank_failed":
             self.ending.begin(why, signals.number(stop["signal"]), stop["grace"], rank)
 
     def announce_stop(self, why, rank, number, grace):

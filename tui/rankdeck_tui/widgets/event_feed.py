@@ -126,6 +126,8 @@ def _stopping(event: Mapping[str, Any]) -> Said:
         why = f"rank {integer(event, 'rank')} failed"
     elif why == "launcher_ended":
         why = "the launcher has ended"
+    elif why == "census":
+        why = "these are not the ranks of the plan"
     grace = number(event, "grace")
     return f"stopping: {why}; SIG{text(event, 'signal')}, {words.duration(grace)} grace", "warn"
 

@@ -1,0 +1,32 @@
+"""After the start the world is counted: one that is not the plan's has failed at once, and says so."""
+
+from __future__ import annotations
+
+import os
+
+from rankdeck_runs.states import CauseKind, RankState, RunState
+from runs.waiting import finished, launched
+
+NVIDIA_SMI = """#!/bin/sh
+case "$*" in
+*uuid,memory.total*) for n in 0 1; do echo "$n, Test GPU, GPU-$n, 81559"; done ;;
+*) exec sleep 600 ;;
+esac
+"""
+
+
+def test_a_leftover_that_puts_two_ranks_on_one_gpu(engine, program, pool, tmp_path, monkeypatch):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "nvidia-smi").write_text(NVIDIA_SMI)
+    (tools / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    profile = program("time.sleep(3600)\n", setup=("export CUDA_VISIBLE_DEVICES=0",))
+    snapshot = finished(engine.attach(launched(engine, profile, pool)))
+    assert snapshot.state is RunState.FAILED
+    assert snapshot.cause.kind is CauseKind.START
+    assert snapshot.cause.rank is None
+    assert "would both use GPU 0: CUDA_VISIBLE_DEVICES=0 comes from the environment" in snapshot.cause.message
+    assert RankState.RUNNING not in {rank.state for rank in snapshot.ranks}
+    profile = program("", setup=("export CUDA_VISIBLE_DEVICES=0",), env={"CUDA_VISIBLE_DEVICES": "0"})
+    assert finished(engine.attach(launched(engine, profile, pool))).state is RunState.SUCCEEDED
