@@ -189,7 +189,7 @@ def _size(values: Mapping[str, Any], pool: Pool) -> dict[str, Any]:
         return answers
     _tell("")
     _tell(frameworks.ADVICE[0])
-    alone = framework.default_procs(profile, 8) == 1
+    alone = not frameworks.one_a_slot(profile)
     slots = f"{pool.slots}, one a slot" if pool.slots else "one for each GPU"
     default = "1" if alone else slots
     answers.update(ask('ranks on each node, or such as "16 in all"', _ranks, default=default))
