@@ -56,3 +56,13 @@ async def test_without_any_run_nothing_is_offered_for_one(place: Path) -> None:
         await until(pilot, lambda: "n new run" in keys(app))
         assert "launch again" not in keys(app)
         assert "open" not in keys(app)
+
+
+async def test_a_low_screen_shows_runs_and_keys(place: Path) -> None:
+    record = write_run(place / "home", "20261118-102640-resnet-aaaa")
+    happen(record, started(record))
+    app = deck(place, now=BEGIN + 125)
+    async with app.run_test(size=(40, 10)) as pilot:
+        await sees(pilot, "R running", "bert", "h100", "? help")
+        await pilot.press("tab")
+        await sees(pilot, "R running", "bert", "? help")
