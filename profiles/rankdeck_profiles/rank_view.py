@@ -63,15 +63,15 @@ def of_rank(plan: LaunchPlan, node: NodePlan, index: int) -> RankView:
     also: tuple[str, ...] = OWN
     if process.kind is ProcessKind.MPIRUN:
         if starter is node:
-            launcher = _rows(process.env, plan.reasons)
+            launcher = _rows(process.env, plan, node)
         rows = [
             Variable("RANK", str(rank), plan.reasons.get("RANK", "")),
             Variable("LOCAL_RANK", str(index), plan.reasons.get("LOCAL_RANK", "")),
-            *_rows(node.rank_env, plan.reasons),
+            *_rows(node.rank_env, plan, node),
         ]
         also = (*(process.rank_from.keep if process.rank_from else ()), *OWN)
     else:
-        rows = _rows(process.env, plan.reasons)
+        rows = _rows(process.env, plan, node)
         if process.kind is ProcessKind.LAUNCHER:
             rows = [*_of_launcher(plan, process, rank, index), *rows]
             also = (*_TORCH_OWN, *OWN)
@@ -88,8 +88,12 @@ def _process(plan: LaunchPlan, node: NodePlan, rank: int) -> tuple[NodePlan, Pro
     return node, None
 
 
-def _rows(env: Mapping[str, str], reasons: Mapping[str, str]) -> list[Variable]:
-    return [Variable(name, shown(name, value), reasons.get(name, "")) for name, value in env.items()]
+def _rows(env: Mapping[str, str], plan: LaunchPlan, node: NodePlan) -> list[Variable]:
+    here = f"on {node.node}: "  # as the planner marks the reason of one node, where the nodes' differ
+    return [
+        Variable(name, shown(name, value), plan.reasons.get(name, "").removeprefix(here))
+        for name, value in env.items()
+    ]
 
 
 def _of_launcher(plan: LaunchPlan, process: Process, rank: int, local_rank: int) -> list[Variable]:

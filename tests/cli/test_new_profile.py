@@ -165,6 +165,9 @@ def test_without_a_terminal_nothing_is_asked(rankdeck: Shell) -> None:
     done = rankdeck("profiles", "new", "x", "--script", "train.py", status=2)
     assert "--framework is not given" in done.stderr
     assert "train.py imports lightning: --framework lightning fits" in done.stderr
+    rankdeck.write("elsewhere/other.py", "import deepspeed\n")
+    done = rankdeck("profiles", "new", "x", "--script", "other.py", "--set", "workdir=elsewhere", status=2)
+    assert "other.py imports deepspeed" in done.stderr
     rankdeck("profiles", "new", "x", "--script", "train.py", "--set", "framework=torchrun")
     assert saved(rankdeck, "x")["framework"] == "torchrun"
 

@@ -68,3 +68,12 @@ def test_tasks_differ_between_ranks():
     configs = {env["TF_CONFIG"] for _, _, _, env in views(plan)}
     assert len(configs) == plan.world_size
     assert len({view.process.role for _, _, view, _ in views(plan)}) == plan.world_size
+
+
+def test_a_reason_of_one_node_is_marked_on_the_others():
+    plan = made("pytorch", {}, SHAPES["2x2"])
+    whys = [
+        next(row.why for row in view.env if row.name == "NCCL_SOCKET_IFNAME") for _, _, view, _ in views(plan)
+    ]
+    assert whys[0] == whys[1] == "holds the node's address 10.0.0.1"
+    assert whys[2] == whys[3] == "on n1: holds the node's address 10.0.0.1"

@@ -36,6 +36,8 @@ class DeskEngine:
         self.followed: dict[str, LiveRun] = {}
         self.refusal: RankdeckError | None = None
         """What the nodes answer to the next question, if not a plan."""
+        self.silent = False
+        """True: questions stay without an answer."""
         self.asked: list[tuple[Profile, Pool, bool]] = []
         self.launched: list[Prepared] = []
         self.launches: Future[str] = Future()
@@ -59,6 +61,8 @@ class DeskEngine:
         self.asked.append((profile, pool, skip_checks))
         progress(f"looking at {len(pool.nodes)} nodes of pool {pool.name}")
         answer: Future[Prepared] = Future()
+        if self.silent:
+            return answer
         if self.refusal is not None and not skip_checks:
             answer.set_exception(self.refusal)
             return answer

@@ -180,11 +180,13 @@ async def test_a_change_calls_the_launch_off(place: Path) -> None:
     happen(record, ended(record))
     app = deck(place)
     engine = engine_of(app)
+    engine.silent = True
     async with app.run_test(size=SIZE) as pilot:
         await sees(pilot, "succeeded")
         app.push_screen(ComposerScreen(Composition.of_record(app.library, record, record.id), launch=True))
-        await until(pilot, lambda: isinstance(app.screen, ComposerScreen) and app.screen.is_mounted)
+        await until(pilot, lambda: engine.asked)
         app.screen.query_one("#nodes", Input).value = "1"
+        engine.silent = False
         await sees(pilot, "on 1 node", "ready")
         assert not engine.launched
 

@@ -183,3 +183,17 @@ async def test_the_form_fits_a_small_screen(place: Path) -> None:
             assert "Save" in text(app)
             assert app.screen.focused is not None
             assert app.screen.focused.region.height == 1
+
+
+async def test_the_list_of_frameworks_says_when_to_choose_each(place: Path) -> None:
+    app = deck(place)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await sees(pilot, "bert")
+        await pilot.press("tab", "n")
+        await sees(pilot, "New profile")
+        app.screen.query_one("#framework", Choice).focus()
+        await pilot.press("enter")
+        await sees(pilot, "Hugging Face Trainer scripts: one rank a GPU, by torchrun")
+        await pilot.press(*"jax", "enter")
+        await until(pilot, lambda: bool(app.screen.query("#option-slurm_names")))
+        assert chosen(app, "framework") == "jax"

@@ -131,9 +131,7 @@ class Composition:
 
 def ranks_by_default(profile: Profile) -> str:
     """How many ranks its framework gives a node, in words."""
-    many = 8  # slots: any number that tells one rank a slot from one rank a node
-    framework = frameworks.get(profile.framework)
-    return "one for each slot" if framework.default_procs(profile, many) == many else "one"
+    return "one for each slot" if frameworks.one_a_slot(profile) else "one"
 
 
 def resolve(library: Library, draft: Draft) -> tuple[Profile, Pool]:

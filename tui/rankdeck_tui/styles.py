@@ -56,6 +56,9 @@ HomeScreen #saved { height: 2fr; min-height: 6; }
 HomeScreen #profiles { width: 1fr; }
 HomeScreen #pools { width: 1fr; }
 HomeScreen #detail { height: 2; }
+HomeScreen.-low #detail { display: none; }
+HomeScreen.-low #runs { height: 1fr; min-height: 4; }
+HomeScreen.-low #saved { height: 1fr; min-height: 4; }
 
 RunScreen #cause { height: auto; display: none; }
 RunScreen #cause.-shown { display: block; }

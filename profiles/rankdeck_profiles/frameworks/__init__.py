@@ -19,8 +19,9 @@ from rankdeck_profiles.frameworks.pytorch import PyTorch
 from rankdeck_profiles.frameworks.tensorflow import TensorFlow
 from rankdeck_profiles.frameworks.torchrun import Torchrun
 from rankdeck_profiles.frameworks.transformers import Transformers
+from rankdeck_profiles.model import Profile
 
-__all__ = ["ADVICE", "Framework", "get", "names", "summaries"]
+__all__ = ["ADVICE", "Framework", "get", "names", "one_a_slot", "summaries"]
 
 ADVICE = (
     "Data parallel, one rank a GPU, fits nine trainings of ten.",
@@ -56,6 +57,12 @@ def names() -> tuple[str, ...]:
 def summaries() -> Mapping[str, str]:
     """For each framework, when to choose it, in a line."""
     return {name: framework.summary for name, framework in _ALL.items()}
+
+
+def one_a_slot(profile: Profile) -> bool:
+    """Whether a node gets one rank for each slot where the profile does not say; else it gets one rank."""
+    many = 8  # any number of slots that tells the two apart
+    return get(profile.framework).default_procs(profile, many) == many
 
 
 def get(name: str) -> Framework:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -43,7 +44,7 @@ def refusal(given: Mapping[str, Any], folder: Path) -> RankdeckError:
             "what is run? Neither --script nor --module is given",
             "give --script train.py, --module package.train or --set 'command=[\"./program\"]'",
         )
-    seen = look_into(_given_program(given), folder)
+    seen = look_into(_given_program(given), _workdir(given, folder))
     proposal = f"{seen.says}: --framework {seen.guess.framework} fits; " if seen.guess else ""
     return AnswerError(
         "which framework is it written for? --framework is not given",
@@ -94,7 +95,7 @@ def _what(given: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             values["args"] = [*program.args, *(given.get("args") or [])]
         else:
             program = _given_program(given)
-        seen = look_into(program, folder)
+        seen = look_into(program, _workdir(given, folder))
         if "framework" in missing(given):
             _choose_framework(values, seen)
         elif seen.guess is not None and seen.guess.framework != given["framework"]:
@@ -125,6 +126,11 @@ def _program() -> Program:
         "alone, without a launcher before it."
     )
     return ask("script", read)
+
+
+def _workdir(given: Mapping[str, Any], folder: Path) -> Path:
+    """Where the script is looked for: in the working directory, if that is given."""
+    return folder / os.path.expanduser(str(given.get("workdir", ".")))
 
 
 def _given_program(given: Mapping[str, Any]) -> Program:
@@ -189,7 +195,7 @@ def _size(values: Mapping[str, Any], pool: Pool) -> dict[str, Any]:
         return answers
     _tell("")
     _tell(frameworks.ADVICE[0])
-    alone = framework.default_procs(profile, 8) == 1
+    alone = not frameworks.one_a_slot(profile)
     slots = f"{pool.slots}, one a slot" if pool.slots else "one for each GPU"
     default = "1" if alone else slots
     answers.update(ask('ranks on each node, or such as "16 in all"', _ranks, default=default))

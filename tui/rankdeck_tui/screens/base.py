@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from textual.binding import Binding
 from textual.screen import Screen
 
 from rankdeck_profiles.errors import RankdeckError
@@ -21,6 +22,10 @@ class DeckScreen(Screen[None]):
     def deck(self) -> RankdeckApp:
         """The app, with its engine, records and library."""
         return cast("RankdeckApp", self.app)
+
+    def key_words(self, binding: Binding) -> str:
+        """What the line of keys says of a key here and now; empty: the key is of no use here."""
+        return binding.description
 
     def compose_again(self, run_id: str, *, launch: bool) -> None:
         """Open the composer with a run's own profile and pool, as recorded.

@@ -13,6 +13,7 @@ from textual.message import Message
 from rankdeck_tui.look.draw import Parts
 from rankdeck_tui.screens import listing
 from rankdeck_tui.screens.base import DeckScreen
+from rankdeck_tui.screens.home_keys import key_word
 from rankdeck_tui.screens.listing import Shelf
 from rankdeck_tui.widgets.bars import KeyBar, TitleBar
 from rankdeck_tui.widgets.detail import Detail
@@ -150,6 +151,7 @@ class HomeScreen(DeckScreen):
             listing.summary(self.shelf, look, str(self.deck.home.path), short=narrow),
         )
         self.query_one(Detail).show(self._detail())
+        self.query_one(KeyBar).renew()
 
     def _detail(self) -> list[Parts]:
         table = self._table()
@@ -162,6 +164,15 @@ class HomeScreen(DeckScreen):
     @on(Table.Moved)
     def _moved(self) -> None:
         self.query_one(Detail).show(self._detail())
+        self.query_one(KeyBar).renew()
+
+    def key_words(self, binding: Binding) -> str:
+        """Each pane has keys of its own, and names for what the others do there."""
+        table = self._table()
+        if table is None or table.id is None or binding.id is None:
+            return binding.description
+        word = key_word(binding.id, table.id, table.cursor_key, self.shelf)
+        return binding.description if word is None else word
 
     # Keys.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ClusterShell.NodeSet import NodeSet, NodeSetParseError
 
-from rankdeck_profiles import pools
+from rankdeck_profiles import frameworks, pools
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import Pool, Profile
 from rankdeck_runs.states import NodeState, RunState
@@ -259,7 +259,12 @@ def detail(key: str, shelf: Shelf, look: Look, now: float) -> list[Parts]:
         profile = next((entry for entry in shelf.profiles if entry.name == name), None)
         if profile is None:
             return []
-        counts = f"{profile.nodes or 'all'} nodes, {profile.procs_per_node or 'a rank per slot'} each"
+        each = "a rank per slot" if frameworks.one_a_slot(profile) else "one rank"
+        if profile.procs_per_node:
+            each = words.plural(profile.procs_per_node, "rank")
+        counts = (
+            f"{'all nodes' if profile.nodes is None else words.plural(profile.nodes, 'node')}, {each} on each"
+        )
         if profile.process_count:
             counts = f"{words.plural(profile.process_count, 'rank')} in all"
         return [

@@ -42,7 +42,10 @@ class PickScreen(ModalScreen[str | None]):
         """A field and the list."""
         with Vertical(classes="dialog -bare -wide"):
             yield Input(placeholder="type to narrow, enter takes it", compact=True)
-            columns = [Column("Name", 20, grow=1), Column("", 22, right=True)]
+            asides = max((len(aside) for _, _, aside in self._entries), default=0)
+            columns = [Column("Name", 20, grow=1)]
+            if asides:
+                columns.append(Column("", asides, right=True))
             yield Table(self._title, columns, headed=False, id="entries")
 
     def on_mount(self) -> None:
@@ -60,7 +63,7 @@ class PickScreen(ModalScreen[str | None]):
         ink = look.ink
         needle = text.casefold()
         rows = [
-            Row(key, ([(name, ink.text)], [(aside, ink.key)]))
+            Row(key, ([(name, ink.text)], [(aside, ink.key)])[: len(self.query_one(Table).columns)])
             for key, name, aside in self._entries
             if all(word in f"{name} {aside}".casefold() for word in needle.split())
         ]

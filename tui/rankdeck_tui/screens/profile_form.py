@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -62,6 +63,8 @@ class ProfileForm(SaveForm):
         super().__init__(name)
         self._by_hand = name is not None
         """Whether a person chose the framework: then a look into the script only remarks on it."""
+        self._folder: Path | None = None
+        """Where the file to change says that things are run."""
         self._program_was: str | None = None
         """What the file to change says is run."""
         self._options: dict[str, str] = {}
@@ -128,6 +131,7 @@ class ProfileForm(SaveForm):
         program = profile.script or (
             f"-m {shlex.quote(profile.module)}" if profile.module else shlex.join(profile.command)
         )
+        self._folder = Path(os.path.expanduser(profile.workdir))
         self._program_was = program if profile.script is None else shlex.quote(program)
         values = {
             "program": self._program_was,
@@ -161,7 +165,7 @@ class ProfileForm(SaveForm):
             words = words_of("program", typed)
         except FieldError:
             words = []
-        seen = look_into(program_of(words), self._library.start_dir) if words else None
+        seen = look_into(program_of(words), self._folder or self._library.start_dir) if words else None
         self.post_message(self.Looked(typed, seen))
 
     @on(Looked)
@@ -170,7 +174,7 @@ class ProfileForm(SaveForm):
             return
         seen = message.seen
         guess = seen.guess if seen else None
-        note = seen.says if seen else ""
+        note = seen.says if seen and (seen.found or self._edited is None) else ""
         if guess is not None and not self._by_hand and guess.framework != self.chosen("framework"):
             self.query_one("#framework", Choice).set(frameworks.names(), guess.framework)
             self._options = {key: _text_of(value) for key, value in guess.options.items()}

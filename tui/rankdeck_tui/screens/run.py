@@ -24,7 +24,7 @@ from rankdeck_tui.widgets.banner import Banner
 from rankdeck_tui.widgets.bars import KeyBar, TitleBar
 from rankdeck_tui.widgets.event_feed import EventFeed
 from rankdeck_tui.widgets.lines import Lines
-from rankdeck_tui.widgets.log_board import Ask, LogBoard
+from rankdeck_tui.widgets.log_board import Arrangement, Ask, LogBoard
 from rankdeck_tui.widgets.node_lines import node_lines
 from rankdeck_tui.widgets.prompt import Prompt
 from rankdeck_tui.widgets.rank_grid import RankGrid
@@ -62,6 +62,10 @@ class RunScreen(DeckScreen):
         self._version = -1
         self._shown: RunSnapshot | None = None
         self._feed: EventFeed | None = None
+        self._ours: Arrangement | None = None
+        """The tiles as this screen opened them; once they are others, they are the person's."""
+        self._failed: tuple[int, Stream] | None = None
+        """The failed rank's log that was brought up."""
         self._came: dict[str, tuple[Sample, float]] = {}
         """Node -> its latest sample and when it was first seen here: ages by our own clock."""
 
@@ -123,6 +127,21 @@ class RunScreen(DeckScreen):
         for rank in range(count):
             board.open(Target(rank), split=True)
         board.focused_tile = 0
+        self._ours = board.arrangement()
+
+    def _show_failed(self, snapshot: RunSnapshot) -> None:
+        """The failed rank's last words by themselves, unless the tiles were chosen by the person."""
+        cause = snapshot.cause
+        if cause is None or cause.rank is None or self.board.arrangement() != self._ours:
+            return
+        said = snapshot.ranks[cause.rank].err_bytes if cause.rank < len(snapshot.ranks) else 0
+        stream = Stream.ERR if said else Stream.OUT
+        if self._failed == (cause.rank, stream):
+            return
+        self._failed = (cause.rank, stream)
+        self.board.bring(Target(cause.rank), stream)
+        self.query_one(RankGrid).go_to(cause.rank)
+        self._ours = self.board.arrangement()
 
     def on_unmount(self) -> None:
         """Close files and threads; the run goes on."""
@@ -165,6 +184,7 @@ class RunScreen(DeckScreen):
             self._fit_grid(snapshot)
             self.refresh_bindings()
             self.board.titles_changed()
+            self._show_failed(snapshot)
             self.query_one(Banner).show(snapshot, rows=2 if self.size.height < 32 else 5)
         if self._feed is not None and self._feed.read():
             self.query_one("#events", Lines).set_lines(self._feed.lines(look))

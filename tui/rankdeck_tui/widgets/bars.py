@@ -82,14 +82,33 @@ class KeyBar(Painted):
 
     DEFAULT_CSS: ClassVar[str] = "KeyBar { height: 1; }"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: list[tuple[str, str]] = []
+
     def on_mount(self) -> None:
         """Follow the focus: each pane has keys of its own."""
         self.screen.bindings_updated_signal.subscribe(self, lambda _screen: self.repaint())
 
+    def renew(self) -> None:
+        """Something that keys depend on may have changed; repaints only if one of them differs."""
+        if [key[:2] for key in self._keys()] != self._shown:
+            self.repaint()
+
+    def _keys(self) -> list[tuple[str, str, ActiveBinding]]:
+        """Key, words and binding of what acts now, as the screen has it."""
+        words = getattr(self.screen, "key_words", lambda binding: binding.description)
+        return [
+            (name, text, entry)
+            for name, _, entry in shown_keys(self.screen.active_bindings)
+            if entry.binding.show and (text := words(entry.binding))
+        ]
+
     def paint(self, width: int, height: int) -> list[Strip]:
         """As many keys as fit; help and quit (or back) always."""
         ink = self.look.ink
-        keys = [entry for entry in shown_keys(self.screen.active_bindings) if entry[2].binding.show]
+        keys = self._keys()
+        self._shown = [key[:2] for key in keys]
         fixed = [entry for entry in keys if (entry[2].binding.id or "").startswith("always.")]
         room = width - sum(len(name) + len(text) + 3 for name, text, _ in fixed) - 2
         parts: list[Part] = [(" ", ink.text)]

@@ -22,6 +22,10 @@ LOWEST = 5
 """Rows of a tile that shows three of text; where that is not to be had, one tile takes the board."""
 
 
+Arrangement = tuple[tuple[Target, Stream, bool], ...]
+"""Of each tile: whose log it shows, which stream, and whether all of it and at its end, as it was opened."""
+
+
 class Ask(StrEnum):
     """What the board needs a line of text for."""
 
@@ -118,6 +122,17 @@ class LogBoard(Painted, can_focus=True):
         """What the tiles show."""
         return [tile.target for tile in self.tiles]
 
+    def arrangement(self) -> Arrangement:
+        """What the tiles show and how, to see whether a person has changed it."""
+        return tuple(
+            (
+                tile.target,
+                tile.stream,
+                all(view.follow and not view.filter and not view.query for view in tile.views),
+            )
+            for tile in self.tiles
+        )
+
     # What the screen calls.
 
     def open(self, target: Target, *, split: bool = False, stream: Stream | None = None) -> None:
@@ -141,6 +156,13 @@ class LogBoard(Painted, can_focus=True):
                 self.tile.show_stream(stream)
         self.repaint()
         self.post_message(self.TargetsChanged())
+
+    def bring(self, target: Target, stream: Stream) -> None:
+        """Show a log in the tile that has its target; where none has, in the tile with the keys."""
+        for index, tile in enumerate(self.tiles):
+            if tile.target == target:
+                self.focused_tile = index
+        self.open(target, stream=stream)
 
     def tick(self) -> None:
         """Look for new bytes in all tiles, and repaint those that changed."""

@@ -16,6 +16,9 @@ from rankdeck_tui.look import draw
 from rankdeck_tui.look.draw import Part, Parts
 from rankdeck_tui.widgets.painted import Pane
 
+LOWEST_HEADED = 4
+"""Rows, border included, up to which a list has no heading: its rows matter more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -156,7 +159,7 @@ class Table(Pane, can_focus=True):
 
     @property
     def _heading_rows(self) -> int:
-        return 1 if self.headed else 0
+        return 1 if self.headed and self.size.height > LOWEST_HEADED else 0
 
     def _widths(self, room: int) -> list[int | None]:
         """The width of each column; None: not shown."""

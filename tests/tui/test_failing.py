@@ -1,0 +1,107 @@
+"""A run that fails while somebody watches it: the failed rank's last words come up by themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rankdeck_runs.live import LiveRun
+from rankdeck_runs.record import Record
+from rankdeck_tui.app import RankdeckApp
+from rankdeck_tui.logs.tiles import Stream, Target
+from rankdeck_tui.screens.run import RunScreen
+from rankdeck_tui.widgets.log_board import LogBoard
+from rankdeck_tui.widgets.rank_grid import RankGrid
+from tui.deck import deck, sees, until
+from tui.records import BEGIN, ended, happen, log, started, write_run
+
+NOW = BEGIN + 125
+SIZE = (120, 40)
+
+
+def running(place: Path) -> Record:
+    record = write_run(place / "home", "20261118-102640-resnet-aaaa", per_node=4)
+    happen(record, started(record, per_node=4))
+    for rank in range(8):
+        log(record, rank, b"step 1\n")
+    return record
+
+
+def fail(record: Record, live: LiveRun, rank: int, words: bytes) -> None:
+    log(record, rank, words, "err")
+    for event in ended(record, {rank: 1}, first_seq=6):
+        if event.get("rank") == rank:
+            event["err_bytes"] = len(words)
+        live.apply(event)
+
+
+def board_of(app: RankdeckApp) -> LogBoard:
+    assert isinstance(app.screen, RunScreen)
+    return app.screen.query_one(LogBoard)
+
+
+def shown(app: RankdeckApp) -> list[tuple[Target, Stream]]:
+    return [(tile.target, tile.stream) for tile in board_of(app).tiles]
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+@pytest.mark.parametrize("rank", [2, 6])
+async def test_the_failed_rank_s_stderr_comes_up(place: Path, rank: int, size: tuple[int, int]) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    live = app.engine.attach(record.id)
+    async with app.run_test(size=size) as pilot:
+        await sees(pilot, "step 1")
+        tiles = len(shown(app))
+        fail(record, live, rank, b"ValueError: the loss is not a number\n")
+        await sees(pilot, "ValueError: the loss is not a number")
+        assert (Target(rank), Stream.ERR) in shown(app)
+        assert len(shown(app)) == tiles
+        assert board_of(app).tile is not None
+        assert board_of(app).tile.target == Target(rank)
+        assert app.screen.query_one(RankGrid).cursor == rank
+
+
+async def test_of_a_rank_without_stderr_the_output_comes_up(place: Path) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "step 1")
+        fail(record, app.engine.attach(record.id), 6, b"")
+        await until(pilot, lambda: (Target(6), Stream.OUT) in shown(app))
+
+
+@pytest.mark.parametrize("keys", ["enter", "down enter", "o", "k", "s"])
+async def test_tiles_that_a_person_chose_stay(place: Path, keys: str) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "step 1")
+        if keys == "enter":
+            await pilot.press("5", "enter")
+        elif keys in ("o", "k"):
+            await pilot.press("tab", keys)
+        else:
+            await pilot.press(*keys.split())
+        await pilot.pause()
+        before = shown(app)
+        fail(record, app.engine.attach(record.id), 6, b"ValueError: bad\n")
+        await sees(pilot, "rank 6 on n2 failed")
+        assert shown(app) == before
+
+
+async def test_it_comes_up_once(place: Path) -> None:
+    """Whoever then looks elsewhere is not called back."""
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    live = app.engine.attach(record.id)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "step 1")
+        fail(record, live, 6, b"ValueError: bad\n")
+        await until(pilot, lambda: (Target(6), Stream.ERR) in shown(app))
+        grid = app.screen.query_one(RankGrid)
+        grid.go_to(1)
+        live.apply({"ev": "complete", "t": BEGIN + 70})
+        await pilot.pause(0.6)
+        assert grid.cursor == 1
