@@ -109,3 +109,12 @@ def test_words_and_values_arrive(site: Site, name: str) -> None:
     record = next(Path(site.shell.environment["RANKDECK_HOME"]).glob("runs/*"))
     assert not [path for path in record.rglob("*") if path.is_file() and b"s3cret" in path.read_bytes()]
     site.assert_nothing_runs()
+
+
+def test_a_large_environment_for_many_ranks_of_a_node(site: Site) -> None:
+    site.shell.write("config/pools/lab.toml", 'backend = "ssh"\nnodes = ["n[1-2]"]\nslots = 8\n')
+    bench = Bench(site)
+    way = Way("pytorch", 16)
+    values = {f"LARGE_{number}": str(number) * (100 << 10) for number in range(6)}
+    bench.save("large", way, env=values)
+    assert_arrived(way, bench.run("large"), values, [])
