@@ -12,7 +12,8 @@ import msgspec
 
 MARKER = b"\n\0RANKDECK-AGENT-1\n"
 """What the agent writes before its first frame. The zero byte keeps text from holding it by chance."""
-MAX_HEADER = 1 << 20
+MAX_HEADER = 64 << 20
+"""The agent's `wire.HEADER_LIMIT`."""
 MAX_BODY = 8 << 20
 KEPT_NOISE = 64 << 10
 """How much of what came before the marker is kept for messages: the last bytes, where shells say why."""

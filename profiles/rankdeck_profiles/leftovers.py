@@ -77,3 +77,9 @@ LEFTOVERS: tuple[Leftover, ...] = tuple(
     for pattern in patterns.split()
 )
 """In the order they are tried."""
+
+VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+"""Which of a node's GPUs a program sees (CUDA C programming guide, environment variables)."""
+
+ASKED_FOR = (*(entry.pattern for entry in LEFTOVERS), VISIBLE_DEVICES)
+"""Of these names a node tells the values that its login has."""

@@ -22,12 +22,12 @@ class Need:
     """Something that must be on the node before anything is started there."""
 
     kind: str
-    """`file` (readable), `dir` (may be entered), `program` (on PATH, or a path), `module` (importable) or
-    `port` (`address:port` can be bound)."""
+    """`file` (readable), `dir` (may be entered), `program` (on PATH, or a path), `module` (importable),
+    `port` (`address:port` can be bound) or `login` (an ssh that asks nothing gets in)."""
     value: str
-    """The path, program, module name, or address and port."""
+    """The path, program, module name, address and port, or hosts with blanks between."""
     by: str = ""
-    """For `module`: the interpreter that must find it."""
+    """For `module`: the interpreter that must find it. For `login`: ssh's arguments, as one text."""
     why: str = ""
     """The profile's key that asks for it, for the message: `script`, `workdir`, `python`."""
 

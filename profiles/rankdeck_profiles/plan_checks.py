@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 
 from rankdeck_profiles.errors import PlanError
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.frameworks.base import Framework
+from rankdeck_profiles.leftovers import VISIBLE_DEVICES
 from rankdeck_profiles.masking import is_secret
 from rankdeck_profiles.model import Profile
 from rankdeck_profiles.placement import Placement
@@ -71,6 +73,26 @@ def check_gloo(profile: Profile, placement: Placement, known: Mapping[str, NodeF
                 f'GLOO_SOCKET_IFNAME = "{value}" in [env]: '
                 f'node {facts.node} has no interface "{missing[0]}", only {", ".join(there)}',
                 f"remove it, and each node gets its own{offer}",
+            )
+
+
+def check_visible(
+    profile: Profile, placement: Placement, known: Mapping[str, NodeFacts], warn: Callable[[str], None]
+) -> None:
+    """Warn where a node's login hides GPUs that its ranks would take by their local numbers."""
+    if VISIBLE_DEVICES in profile.env or VISIBLE_DEVICES in profile.env_from:
+        return
+    for share in placement.shares:
+        facts = known.get(share.node.name)
+        value = facts.leftovers.get(VISIBLE_DEVICES) if facts is not None else None
+        if facts is None or value is None or not facts.gpus:
+            continue
+        # The first entry that is no device ends the list: "-1" is none at all.
+        seen = len(list(takewhile(lambda entry: entry.strip() not in ("", "-1"), value.split(","))))
+        if seen < len(share.ranks):
+            warn(
+                f'the login on {share.node.name} has {VISIBLE_DEVICES} = "{value}": its {len(share.ranks)} '
+                f"ranks see {seen} of {len(facts.gpus)} GPUs; give it in [env], or lower procs_per_node"
             )
 
 

@@ -59,6 +59,7 @@ def plan(
     placement = place(profile, pool, facts, node_names=node_names)
     known = dict(facts or {})
     plan_checks.check_gloo(profile, placement, known)
+    plan_checks.check_visible(profile, placement, known, notes.warn)
     _note_assumptions(placement, pool, profile, known, notes)
     head = _head(profile, pool, placement, known, notes)
     nodes = []

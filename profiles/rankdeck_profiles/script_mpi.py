@@ -11,7 +11,8 @@ from rankdeck_profiles.frameworks.mpi_dialect import forwarding
 from rankdeck_profiles.plan import FILES, LaunchPlan, NodePlan, Process, RankSource
 from rankdeck_profiles.script_parts import enter, exports, removal, set_up
 
-_BY_BASH = 'command -v bash >/dev/null 2>&1 && exec bash -c "$1" bash; exec sh -c "$1" sh'
+# --norc: the daemon came by ssh, so bash would read ~/.bashrc, which may set MPI's variables of another job.
+_BY_BASH = 'command -v bash >/dev/null 2>&1 && exec bash --norc -c "$1" bash; exec sh -c "$1" sh'
 
 _LONGEST = 130000
 """Bytes: Open MPI sets OMPI_ARGV to all arguments together, and no variable may be longer than 128 KiB."""

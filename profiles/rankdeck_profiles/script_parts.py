@@ -55,6 +55,8 @@ def removal(families: Iterable[Leftover], keep: Sequence[str], found: Sequence[s
         f"{arms}"
         "    esac\n"
         "done\n"
+        "# Else a bash -c that this starts may take itself for a login, and read ~/.bashrc again.\n"
+        "export SHLVL=2\n"
     )
 
 

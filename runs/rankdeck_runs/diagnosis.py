@@ -27,6 +27,10 @@ _ERROR_LIKE = re.compile(
     re.IGNORECASE,
 )
 
+# On hosts without IPv6, torch says this of each try, and then goes on over IPv4 (torch/csrc/distributed/
+# c10d/socket.cpp).
+_HARMLESS = re.compile(r"\(errno: 97 - Address family not supported by protocol\)")
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -89,7 +93,7 @@ def _traceback(lines: list[str]) -> Found | None:
 
 def _error_line(lines: list[str]) -> Found | None:
     for index in range(len(lines) - 1, -1, -1):
-        if _ERROR_LIKE.search(lines[index]):
+        if _ERROR_LIKE.search(lines[index]) and not _HARMLESS.search(lines[index]):
             return Found(lines[index], index, index)
     return None
 

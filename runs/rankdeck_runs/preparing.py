@@ -12,7 +12,7 @@ from rankdeck_backends.facts import from_probe
 from rankdeck_profiles import frameworks
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.facts import NodeFacts
-from rankdeck_profiles.leftovers import LEFTOVERS
+from rankdeck_profiles.leftovers import ASKED_FOR
 from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
 from rankdeck_profiles.plan import LaunchPlan, NodePlan
 from rankdeck_profiles.planner import DEFAULT_PORT, plan
@@ -143,7 +143,7 @@ async def _probe(
         "probe",
         timeout=CHECK_TIMEOUT if asked else PROBE_TIMEOUT,
         ports={"address": address, "start": DEFAULT_PORT, "count": PORTS_TRIED},
-        leftovers=[leftover.pattern for leftover in LEFTOVERS],
+        leftovers=list(ASKED_FOR),
         **asked,
     )
     return from_probe(node, pool, reply.header, reached_at=connection.reached_at)

@@ -97,6 +97,19 @@ def test_a_program_that_cannot_start(session: Client, program: list[str], status
     assert run.events("rank_started") == []
 
 
+def test_an_environment_that_is_too_large_as_a_whole(session: Client) -> None:
+    plan = rank_plan("true")
+    # Each may be, but all together may not.
+    count = min(os.sysconf("SC_ARG_MAX") // 100_000 + 2, 38)
+    plan["processes"][0]["env"] = {f"BIG_{number}": "x" * (100_000 + number) for number in range(count)}
+    run = Run(session, plan)
+    assert run.end() == "failed"
+    said = run.event("start_failed")["message"]
+    assert "arguments and environment are too long for this system" in said
+    largest = ", ".join(f"BIG_{number} {100_000 + number}" for number in range(count - 1, count - 6, -1))
+    assert f"variables: {largest}" in said
+
+
 def test_a_script_whose_interpreter_is_missing(session: Client, tmp_path: Path) -> None:
     script = tmp_path / "train"
     script.write_text("#!/no/such/python\n")

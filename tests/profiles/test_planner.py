@@ -248,6 +248,21 @@ def test_a_printed_mpirun_script_says_what_it_cannot_hold():
         as_scripts(made)
 
 
+@pytest.mark.parametrize(
+    ("value", "seen"),
+    [("0,1", 2), ("GPU-a,GPU-b", 2), ("", 0), ("-1", 0), ("0,-1,2", 1), ("0,1,2,3", None), (None, None)],
+)
+def test_gpus_that_a_login_hides_are_told(value, seen):
+    found = facts("n1", gpus=gpus(4), leftovers={} if value is None else {"CUDA_VISIBLE_DEVICES": value})
+    made = plan(profile(), pool("n1"), {"n1": found})
+    told = [text for text in made.warnings if "CUDA_VISIBLE_DEVICES" in text]
+    assert len(told) == (0 if seen is None else 1)
+    assert all(f"its 4 ranks see {seen} of 4 GPUs" in text for text in told)
+    assert made.nodes[0].env_removed == ()
+    asked = profile(env={"CUDA_VISIBLE_DEVICES": "0,1,2,3"})
+    assert plan(asked, pool("n1"), {"n1": found}).warnings == ()
+
+
 def test_leftovers_are_removed_with_a_reason_and_secrets_masked():
     found = facts(
         "n1",

@@ -76,6 +76,28 @@ def test_the_message_is_the_ranks_own_last_error_line(err, message):
     assert explain(EXIT, err, b"").message == message
 
 
+NO_IPV6 = (
+    b"[W1226 15:35:11.626 socket.cpp:752] [c10d] The client socket cannot be initialized to connect to "
+    b"[gpu-a01.example.org]:8000 (errno: 97 - Address family not supported by protocol).\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("err", "message"),
+    [
+        (NO_IPV6 * 40 + TRACEBACK + NO_IPV6, "ValueError: loss is nan"),
+        (
+            b"torch.distributed.DistNetworkError: The client socket has timed out after 60000ms\n"
+            + NO_IPV6 * 3,
+            "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms",
+        ),
+        (b"bad shard: cannot read\n" + NO_IPV6, "bad shard: cannot read"),
+    ],
+)
+def test_that_there_is_no_ipv6_is_never_the_cause(err, message):
+    assert explain(EXIT, err, b"").message == message
+
+
 def test_output_is_looked_at_if_the_error_log_says_nothing():
     assert explain(EXIT, b"", b"step 1\nFATAL: bad shard\n").message == "FATAL: bad shard"
     assert explain(EXIT, b"", b"step 1\nstep 2\n").message == "rank 3 ended with status 1"

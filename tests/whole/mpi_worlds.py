@@ -19,9 +19,9 @@ def lines(family: str) -> list[str]:
     return [f"rank {rank} of 8 on n{rank // 2 + 1}: 36 by {family}" for rank in range(8)]
 
 
-def assert_launched(site: Site, family: str) -> None:
-    """Runs `sum`: every rank's line is in its own log."""
-    done = site.follow("run", "sum")
+def assert_launched(site: Site, family: str, *more: str) -> None:
+    """Runs `sum`, with more arguments: every rank's line is in its own log."""
+    done = site.follow("run", "sum", *more)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr
     assert [site.raw(rank) for rank in range(8)] == [f"{line}\n".encode() for line in lines(family)]
     shown = site.show()

@@ -128,7 +128,7 @@ class Bench:
             ssh_args = self.site.key_between_nodes()
             keys["options"] = {"allow_root": True, "ssh_args": ssh_args, **(way.options or {})}
         self.site.save(
-            name, self.program, *args,
+            name, None if "command" in keys else self.program, *args,
             python=way.python or str(self._python),
             env={**(env or {}), "REPORTS": str(self._reports)},
             **keys,

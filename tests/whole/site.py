@@ -60,17 +60,18 @@ class Site:
         """Where ranks write their own copies of what they write to standard output, seen by all nodes."""
         return self.cluster.shared / "copies" / self.shell.folder.name
 
-    def save(self, name: str, script: Path | str, *args: str, **keys: object) -> Path:
-        """Saves a profile that runs a script from this repository on the pool `lab`."""
+    def save(self, name: str, script: Path | str | None, *args: str, **keys: object) -> Path:
+        """Saves a profile that runs a script from this repository (or `command`) on the pool `lab`."""
         values = {
             "framework": "pytorch",
-            "script": str(script),
+            "script": script and str(script),
             "workdir": str(self.cluster.shared),
             "python": sys.executable,
             "args": list(args),
             "pool": "lab",
             **keys,
         }
+        values = {key: value for key, value in values.items() if value is not None}
         tables = {key: value for key, value in values.items() if isinstance(value, dict)}
         lines = [f"{key} = {_toml(value)}\n" for key, value in values.items() if key not in tables]
         for table, entries in tables.items():

@@ -158,6 +158,20 @@ def test_the_ranks_environment_is_the_same_as_without_them(bench: Bench, name: s
     bench.site.assert_nothing_runs()
 
 
+@pytest.mark.parametrize("name", ["pytorch", "mpi"])
+def test_a_bash_does_not_bring_them_back(bench: Bench, name: str) -> None:
+    # One that was started by way of ssh reads ~/.bashrc by itself: for the setup lines, and as the program.
+    words = ["bash", "-c", 'exec /usr/bin/python3 "$0"', str(bench.program)]
+    setup = ["export OF_SETUP=yes", "export HYDRA_IFACE=asked-for"]
+    bench.save(name, replace(WAYS[name], ranks=2), setup=setup, command=words)
+    launched, by_hand = bench.run(name), bench.by_hand(name, LOGIN)
+    leave(bench.site)
+    for before, now in ((launched, bench.run(name)), (by_hand, bench.by_hand(name, LOGIN))):
+        changed = differences(before, now)
+        assert [entry for entry in changed if entry[1].decode() not in KEPT] == []
+        assert all(report.env[b"OF_SETUP"] == b"yes" for report in now.values())
+
+
 def test_the_plan_lists_them_with_the_reason(bench: Bench) -> None:
     leave(bench.site)
     bench.save("listed", WAYS["pytorch"])

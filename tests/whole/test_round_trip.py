@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -97,15 +98,27 @@ def test_words_and_values_arrive(site: Site, name: str) -> None:
     bench = Bench(site)
     args = [*PLACES, *map(placeholders.escape, VALUES.values())]
     bench.save("whole", way, *args, env={**VALUES, **LARGE}, env_from=["TOKEN"], setup=[FUNCTION])
-    bench.save("printed", way, *args[:-1], env=VALUES)
+    bench.save("printed", way, *args[:-1], env=VALUES, env_from=["TOKEN"])
     bench.site.shell.environment["TOKEN"] = TOKEN
     reports = bench.run("whole")
     assert_arrived(way, reports, {**VALUES, **LARGE, "TOKEN": TOKEN}, args)
     for report in reports.values():
         assert b"eval `echo" in report.env[b"BASH_FUNC_tell%%"]
-    assert_arrived(way, bench.by_hand("printed", "dash"), VALUES, args[:-1])
+    token = site.cluster.shared / "token.sh"
+    token.write_bytes(raw(f"export TOKEN={shlex.quote(TOKEN)}\n"))
+    by_hand = bench.by_hand("printed", f". {token}; dash")
+    assert_arrived(way, by_hand, {**VALUES, "TOKEN": TOKEN}, args[:-1])
     for node in ("n1", "n2"):
         site.cluster.run(node, ["test", "!", "-e", "/tmp/executed"])
     record = next(Path(site.shell.environment["RANKDECK_HOME"]).glob("runs/*"))
     assert not [path for path in record.rglob("*") if path.is_file() and b"s3cret" in path.read_bytes()]
     site.assert_nothing_runs()
+
+
+def test_a_large_environment_for_many_ranks_of_a_node(site: Site) -> None:
+    site.shell.write("config/pools/lab.toml", 'backend = "ssh"\nnodes = ["n[1-2]"]\nslots = 8\n')
+    bench = Bench(site)
+    way = Way("pytorch", 16)
+    values = {f"LARGE_{number}": str(number) * (100 << 10) for number in range(6)}
+    bench.save("large", way, env=values)
+    assert_arrived(way, bench.run("large"), values, [])

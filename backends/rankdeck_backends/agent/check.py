@@ -4,7 +4,7 @@ import os
 import select
 import time
 
-from . import environment, limited, network
+from . import environment, limited, login, network
 from .encoding import printable, raw
 from .errors import AgentError
 from .execute import at_home
@@ -28,10 +28,13 @@ def answer(request, send):
             message = "setup line failed with status {status}: {line}\n{output}".format(**failure)
             problem = {"kind": "setup", "value": failure["line"], "why": "setup", "message": message.strip()}
             return {"problems": [problem]}, b""
-    base = environment.with_text(base, field(request, "env", dict, {}))
+    own = environment.with_text(base, field(request, "env", dict, {}))
     problems = []
     for need in field(request, "needs", list):
-        message = missing(need, base, cwd)
+        if need.get("kind") == "login":  # mpirun's and its ssh's environment is not the program's
+            message = login.why_not(field(need, "value", str).split(), field(need, "by", str, ""), base)
+        else:
+            message = missing(need, own, cwd)
         if message:
             problems.append(
                 {
@@ -39,6 +42,7 @@ def answer(request, send):
                     "value": need.get("value"),
                     "why": need.get("why", ""),
                     "message": message,
+                    "hint": login.HINT if need.get("kind") == "login" else "",
                 }
             )
     return {"problems": problems}, b""
@@ -82,7 +86,7 @@ def missing(need, base, cwd):
     if kind == "module":
         return _module(raw(value), at_home(raw(field(need, "by", str, "") or "python3"), base), base, where)
     raise AgentError(
-        "bad_request", "check: kind {!r}; allowed: file, dir, program, module, port".format(kind)
+        "bad_request", "check: kind {!r}; allowed: file, dir, program, module, port, login".format(kind)
     )
 
 

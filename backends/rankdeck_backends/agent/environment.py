@@ -4,6 +4,10 @@ import os
 
 from .encoding import raw
 
+_DEEP = b"2"
+"""SHLVL of a run's processes. At less, a `bash -c` takes itself for a login by ssh, reads ~/.bashrc, and
+exports what was removed again (bash(1), INVOCATION; shell.c, `run_startup_files`)."""
+
 
 def inherited():
     """The environment this agent was given, before its interpreter touched it.
@@ -53,6 +57,7 @@ def for_process(base, plan, process, secrets, directory):
     """
     made = with_text(with_text(base, process["env"]), secrets)
     made.update(marks(plan, directory))
+    made[b"SHLVL"] = _DEEP
     return made
 
 

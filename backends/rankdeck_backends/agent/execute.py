@@ -10,6 +10,9 @@ NOT_FOUND = 127
 NOT_RUN = 126
 """The shell's exit status for one that is there and cannot be run."""
 
+_NAMED = 5
+"""Variables that a message names."""
+
 
 class CannotRun(Exception):
     """The program could not be started.
@@ -70,6 +73,13 @@ def _status(error):
     return NOT_FOUND if error.errno in (errno.ENOENT, errno.ENOTDIR) else NOT_RUN
 
 
+def _largest(environment):
+    """The variables that are worth looking at first."""
+    sizes = sorted(((len(value), name) for name, value in environment.items()), reverse=True)
+    largest = ", ".join("{} {}".format(printable(name), size) for size, name in sizes[:_NAMED])
+    return "the largest of {} variables: {}".format(len(sizes), largest)
+
+
 def _why(program, environment, error):
     shown = printable(program)
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
@@ -85,7 +95,6 @@ def _why(program, environment, error):
     if error.errno == errno.ENOEXEC:
         return "{}: neither a binary for this machine nor a script with a #! line".format(shown)
     if error.errno == errno.E2BIG:
-        return "{}: arguments and environment are too long for this system ({} bytes at most)".format(
-            shown, os.sysconf("SC_ARG_MAX")
-        )
+        told = "{}: arguments and environment are too long for this system ({} bytes at most); {}"
+        return told.format(shown, os.sysconf("SC_ARG_MAX"), _largest(environment))
     return "{}: {}".format(shown, error.strerror)

@@ -13,6 +13,8 @@ __all__ = ["exit_record", "fork_launcher", "fork_shim", "last_words"]
 
 _LAST_BYTES = 4096
 _LAST_WORDS = 500
+_RULE = 20
+"""Dashes that make a rule (opal/util/show_help.c prints 74)."""
 
 
 def fork_shim(folder, plan, index, env):
@@ -95,15 +97,25 @@ def leave_supervisor():
 
 
 def last_words(folder, plan, index):
-    """The last line of a launcher's stderr, for its message."""
+    """What a launcher's stderr says of its end, in a line.
+
+    The last one; where there is a help text between rules, as Open MPI prints, what was said before that, or
+    else its first paragraph: the help lists everything that could be wrong.
+    """
     try:
         with open(_log_path(folder, plan, index, "err"), "rb") as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - _LAST_BYTES))
-            lines = file.read().split(b"\n")
+            lines = [printable(line.strip()) for line in file.read().split(b"\n")]
     except OSError:
         return ""
-    for line in reversed(lines):
-        if line.strip():
-            return printable(line.strip())[:_LAST_WORDS]
-    return ""
+    rules = [index for index, line in enumerate(lines) if len(line) >= _RULE and not line.strip("-")]
+    before = [line for line in lines[: rules[0] if rules else None] if line]
+    if before or not rules:
+        return before[-1][:_LAST_WORDS] if before else ""
+    paragraph = []
+    for line in lines[rules[0] + 1 :]:
+        if not line.strip("-") and paragraph:
+            break
+        paragraph += line.strip("-").split()
+    return " ".join(paragraph)[:_LAST_WORDS]

@@ -1,6 +1,7 @@
 """The plan's setup lines: run by the node's shell, for the environment they leave."""
 
 import os
+import re
 import time
 
 from . import descriptors, environment, signals
@@ -11,6 +12,7 @@ LIMIT = 600.0
 """Seconds for all lines: a module system on a slow file system takes a minute, a hung one for ever."""
 
 _OUTPUT_KEPT = 8192
+_NAME = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*\Z")
 _END = b"command env -0 >&9\n"
 
 
@@ -48,7 +50,7 @@ class SetupRun:
         self.fds = list(roles.values())
         self.pid = os.fork()
         if self.pid == 0:
-            _become_shell(script(lines), base, cwd, writers)
+            _become_shell(script(lines, _removed(base)), base, cwd, writers)
         for fd in writers.values():
             os.close(fd)
 
@@ -98,14 +100,26 @@ class SetupRun:
         return self._lines[0]
 
 
-def script(lines):
-    """The shell text: each line announces itself, the first failing one ends it, the environment is last."""
-    parts = [b"set -e\n"]
+def script(lines, removed=()):
+    """The shell text: each line announces itself, the first failing one ends it, the environment is last.
+
+    Args:
+        lines: shell text.
+        removed: names of variables (bytes) that are not to be there when the first line runs. A bash that
+            was started by way of ssh may read ~/.bashrc (bash(1), INVOCATION), and export them again.
+    """
+    parts = [b"unset -v " + b" ".join(removed) + b" 2>/dev/null\n"] if removed else []
+    parts.append(b"set -e\n")
     for index, line in enumerate(lines):
         parts.append("echo {} >&8\n".format(index).encode("ascii"))
         parts.append(raw(line) + b"\n")
     parts.append(_END)
     return b"".join(parts)
+
+
+def _removed(base):
+    """What was taken out of the login's environment."""
+    return sorted(name for name in environment.inherited() if name not in base and _NAME.match(name))
 
 
 def _become_shell(text, base, cwd, writers):

@@ -8,7 +8,8 @@ from collections import deque
 
 PROTOCOL = 1
 MARKER = b"\n\0RANKDECK-AGENT-1\n"
-HEADER_LIMIT = 1 << 20
+HEADER_LIMIT = 64 << 20
+"""Bytes. A plan has each rank's whole environment: a profile's size, 1 MiB at most, for each of the ranks."""
 BODY_LIMIT = 8 << 20
 WRITE_SIZE = 256 << 10
 

@@ -8,6 +8,7 @@ rather than what mpirun or ssh made of it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import ClassVar
 
@@ -105,7 +106,7 @@ class MpiFramework(Framework):
             processes,
             reasons,
             rank_env=rank_env,
-            needs=self._needs(job, chosen),
+            needs=self._needs(job, chosen, wish),
             warnings=warnings,
             assumed=chosen.assumed,
         )
@@ -132,6 +133,7 @@ class MpiFramework(Framework):
             if any(fnmatchcase(name, pattern) for pattern in wanted)
         }
         env, reasons = merge(command.env, own)
+        parameters = tuple(name for name in env if name.startswith("OMPI_MCA_"))
         shares = job.placement.shares
         process = Process(
             ranks=tuple(rank for share in shares for rank in share.ranks),
@@ -142,7 +144,7 @@ class MpiFramework(Framework):
             env=env,
             fill=True,
             kind=ProcessKind.MPIRUN,
-            rank_from=source,
+            rank_from=replace(source, keep=(*source.keep, *parameters)),
             files=dict(command.files),
         )
         return process, reasons
@@ -157,10 +159,13 @@ class MpiFramework(Framework):
                 "log in as another user, or set options.allow_root = true",
             )
 
-    def _needs(self, job: NodeJob, chosen: Chosen) -> tuple[Need, ...]:
+    def _needs(self, job: NodeJob, chosen: Chosen, wish: MpirunWish) -> tuple[Need, ...]:
         needs = []
         if job.is_head:
             needs.append(Need("program", chosen.mpirun, why="framework"))
+            if others := [host for host, _ in wish.hosts[1:]]:
+                # Where it cannot, Open MPI prints a page of guesses, and hydra waits for ever.
+                needs.append(Need("login", " ".join(others), by=wish.ssh_line, why="framework"))
         elif (name := daemon(chosen.dialect)) is not None and job.pool.backend is not BackendKind.LOCAL:
             folder = chosen.mpirun.rpartition("/")[0]
             needs.append(Need("program", f"{folder}/{name}" if folder else name, why="framework"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,9 @@ DESCRIPTION = (
     "Asks the nodes for facts and prints the launch plan: for every node the exact command and environment, "
     "each variable with the reason for its value. Nothing is started."
 )
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+"""Not in a file's name: a colon, which an IPv6 address has, is the end of a host's name to scp and rsync."""
 
 
 class PlanOutputError(RankdeckError):
@@ -91,7 +95,7 @@ def _write(scripts: dict[str, str], folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for node, script in scripts.items():
-            path = folder / f"{node.replace('/', '_')}.sh"
+            path = folder / f"{_UNSAFE.sub('-', node)}.sh"
             path.write_text(script, encoding="utf-8", errors="surrogateescape")
             path.chmod(0o755)
             print(path)
