@@ -1,0 +1,28 @@
+"""All checks, in the order they are shown: by group, what comes first in the chain of causes first."""
+
+from __future__ import annotations
+
+from rankdeck_backends.preflight.check import Check
+
+CHECKS: tuple[Check, ...] = ()
+
+
+def find(check_id: str) -> Check | None:
+    """The check of that id."""
+    return next((check for check in CHECKS if check.id == check_id), None)
+
+
+def explain(check: Check) -> str:
+    """What a check reads, its rule, why it matters and where that is known from: plain text for a person."""
+    rows = (
+        ("about", check.title),
+        ("group", f"{check.group.value}; looks at: {check.scope.value}"),
+        ("reads", check.reads),
+        ("rule", check.rule),
+        ("seen in the run", check.symptom),
+        ("fix", check.fix),
+        ("explained by", ", ".join(check.explained_by)),
+        ("handled by", ", ".join(check.handled_by)),
+        ("source", check.source),
+    )
+    return "\n".join([check.id, *(f"  {name + ':':17}{text}" for name, text in rows if text)])

@@ -1,0 +1,68 @@
+"""What checks look at: the pool's nodes with what was read there, and what is to be run on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from rankdeck_profiles.readings import Readings
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the pool is checked for. Everything may be unknown."""
+
+    framework: str = "torchrun"
+    env: Mapping[str, str] = field(default_factory=dict)
+    """The profile's own variables, which win over all others."""
+    slots: int | None = None
+    """Ranks a node; None: one a GPU."""
+    slots_of: Mapping[str, int] = field(default_factory=dict)
+    """Ranks of the nodes for which it is another number."""
+    master_port: int | None = None
+    interface: str | None = None
+    """The pool's `interface`: the one to reach other nodes by."""
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """The address that each node is known by, where that is settled; else it is found from the readings."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The framework's own options."""
+    recorded: bool = False
+    """True: the readings come from files. The same recording given twice stands for two such nodes."""
+
+    def slots_on(self, node: str) -> int | None:
+        """Ranks that one node takes."""
+        return self.slots_of.get(node, self.slots)
+
+
+@dataclass(frozen=True)
+class ProbedNode:
+    """One node and what was read there; what the text means is worked out once, when first asked for."""
+
+    name: str
+    readings: Readings
+
+    @cached_property
+    def hostname(self) -> str:
+        """Its own name for itself; the pool's name where it does not say."""
+        return self.readings.text("hostname") or self.readings.file("/proc/sys/kernel/hostname") or self.name
+
+
+@dataclass(frozen=True)
+class ProbedPool:
+    """All nodes that were read, in the pool's order: the first is the head node."""
+
+    nodes: tuple[ProbedNode, ...]
+    asked: Asked = field(default_factory=Asked)
+
+    def __iter__(self) -> Iterator[ProbedNode]:
+        return iter(self.nodes)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def head(self) -> ProbedNode:
+        """The node that hosts rank 0."""
+        return self.nodes[0]
