@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from rankdeck_backends.preflight.accelerators import Accelerators
 from rankdeck_profiles.readings import Readings
 
 
@@ -47,6 +48,11 @@ class ProbedNode:
     def hostname(self) -> str:
         """Its own name for itself; the pool's name where it does not say."""
         return self.readings.text("hostname") or self.readings.file("/proc/sys/kernel/hostname") or self.name
+
+    @cached_property
+    def gpus(self) -> Accelerators:
+        """Its GPUs, as tools, drivers and the PCI bus tell of them."""
+        return Accelerators(self.readings)
 
 
 @dataclass(frozen=True)
