@@ -96,12 +96,13 @@ def facts(asked):
     }
     if around.base is None:
         return found
-    found.update(_launcher(around, raw(field(dict(asked, op="probe"), "mpirun", str, "") or "mpirun")))
+    found.update(launcher(around, raw(field(dict(asked, op="probe"), "mpirun", str, "") or "mpirun")))
     found.update(_library(around))
     return found
 
 
-def _launcher(around, name):
+def launcher(around, name):
+    """What is known of an mpirun (bytes) there: its family, version and path, or why there is none."""
     path = _on_path(at_home(name, around.base), around)
     if path is None:
         search = around.base.get(b"PATH", os.defpath.encode("ascii"))
@@ -118,6 +119,12 @@ def _launcher(around, name):
         note = printable(lines[0])[:200] if lines else "{} --version says nothing".format(printable(path))
         return {"family": "none" if done.status == NOT_FOUND else "other", "path": text(path), "note": note}
     return {"family": family, "path": text(path), "version": version_of(said)}
+
+
+def daemon(around):
+    """The path of the program that mpirun starts on other nodes: Open MPI's (5, then 4) or Hydra's; or None."""
+    found = (_on_path(name, around) for name in (b"prted", b"orted", b"hydra_pmi_proxy"))
+    return next((text(path) for path in found if path), None)
 
 
 def _on_path(name, around):

@@ -1,6 +1,6 @@
 """What a session does by children of its own: the table of operations and their time limits."""
 
-from . import check, probe, reading, start, stop
+from . import check, look, probe, reading, start, stop
 from .follow import Follow
 from .jobs import Job
 
@@ -9,6 +9,7 @@ __all__ = ["BY_CHILD", "RESUME", "Follow", "Job", "limit_of"]
 BY_CHILD = {
     # op: (function, seconds)
     "probe": (probe.answer, 15.0),
+    "look": (look.answer, 45.0),
     "shared": (reading.shared, 15.0),
     "check": (check.answer, 900.0),
     "start": (start.answer, 60.0),
@@ -21,10 +22,10 @@ _SETUP_SECONDS = 900.0
 
 
 def limit_of(request):
-    """`(function, seconds)` for a request: a probe that runs setup lines takes as long as they do."""
+    """`(function, seconds)` for a request: what runs setup lines takes as long as they do."""
     function, seconds = BY_CHILD[request["op"]]
-    asks_more = request["op"] == "probe" and (request.get("mpi") or request.get("software"))
-    return function, _SETUP_SECONDS if asks_more else seconds
+    sets_up = request.get("setup") or request.get("mpi") or request.get("software")
+    return function, _SETUP_SECONDS if request["op"] in ("probe", "look") and sets_up else seconds
 
 
 RESUME = (start.resume, 60.0)
