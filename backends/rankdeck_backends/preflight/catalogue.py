@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from rankdeck_backends.preflight import gpu_health, gpu_links, gpu_presence, gpu_use
+from rankdeck_backends.preflight import (
+    clock,
+    files,
+    gpu_health,
+    gpu_links,
+    gpu_presence,
+    gpu_use,
+    limits,
+    ports,
+    sockets,
+    software_env,
+    software_mpi,
+    software_nccl,
+    software_python,
+    wiring,
+)
 from rankdeck_backends.preflight.check import Check
 
 CHECKS: tuple[Check, ...] = (
@@ -10,6 +25,16 @@ CHECKS: tuple[Check, ...] = (
     *gpu_links.CHECKS,
     *gpu_health.CHECKS,
     *gpu_use.CHECKS,
+    *software_python.CHECKS,
+    *software_nccl.CHECKS,
+    *software_mpi.CHECKS,
+    *software_env.CHECKS,
+    *wiring.CHECKS,
+    *sockets.CHECKS,
+    *ports.CHECKS,
+    *files.CHECKS,
+    *limits.CHECKS,
+    *clock.CHECKS,
 )
 
 

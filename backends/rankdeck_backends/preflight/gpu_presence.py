@@ -54,8 +54,7 @@ def _refused(gpus: Accelerators, query: CommandReading) -> Outcome:
     if library and gpus.kernel_version:
         return failed(
             f"the kernel has NVIDIA driver {gpus.kernel_version}, the programs have {library[1]}: they must "
-            "be the "
-            "same version",
+            "be the same version",
             *evidence,
         )
     if query.rc == _NO_DEVICES:
@@ -214,13 +213,11 @@ CHECKS = (
         title="the GPU driver answers",
         reads="nvidia-smi --query-gpu (20 s at most), /proc/driver/nvidia/version",
         rule="fail: it ends with an error and no rows, or does not answer in its time; warn: other versions "
-        "on "
-        "other nodes; skip: no NVIDIA GPU, or no nvidia-smi while the driver is loaded",
+        "on other nodes; skip: no NVIDIA GPU, or no nvidia-smi while the driver is loaded",
         symptom="Failed to initialize NVML: Driver/library version mismatch, or torch.cuda.is_available() is "
         "False",
         fix="reboot the node, so that module and libraries are of one version again; keep unattended "
-        "upgrades from "
-        "replacing the driver",
+        "upgrades from replacing the driver",
         source="nvidia-smi manual (status 18, 9, 6); microsoft/pai issue 5452",
         node=driver,
         pool=same_driver,
@@ -231,8 +228,7 @@ CHECKS = (
         title="no GPU fell off the bus",
         reads="every cell of nvidia-smi --query-gpu, its lines about device handles, gpu_recovery_action",
         rule="fail: a cell says [GPU requires reset], [Unknown Error] or ERR!, a device has no handle, or "
-        "the driver "
-        "asks for a recovery; [N/A] is no fault",
+        "the driver asks for a recovery; [N/A] is no fault",
         symptom="Xid 79 in the kernel log; NCCL hangs until its timeout",
         fix="reset the GPU or reboot the node; drain it if it happens again",
         source="NVML error codes; NVIDIA/dcgm-exporter issue 604",
