@@ -30,6 +30,8 @@ class Asked:
     """The address that each node is known by, where that is settled; else it is found from the readings."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The framework's own options."""
+    open_mpi: int | None = None
+    """Open MPI's major version; 0: the MPI is another one; None: not known."""
     recorded: bool = False
     """True: the readings come from files. The same recording given twice stands for two such nodes."""
 
@@ -44,6 +46,11 @@ class ProbedNode:
 
     name: str
     readings: Readings
+
+    @property
+    def reached(self) -> bool:
+        """Whether anything was read on it, beside why it could not be reached."""
+        return bool(self.readings.files or self.readings.commands or set(self.readings.syscalls) - {"ssh"})
 
     @cached_property
     def fabric(self) -> NodeFabric:
