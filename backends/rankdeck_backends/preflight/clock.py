@@ -16,6 +16,9 @@ def skew(node: ProbedNode, pool: ProbedPool) -> Outcome:
     offset = finite(node.readings.syscall("clock_offset_s"))
     if offset is None:
         return skipped("the clock was not compared with the head node's")
+    if len(pool) > 1:
+        # The head's own is 0, unless recordings of several pools were put together.
+        offset -= finite(pool.head.readings.syscall("clock_offset_s")) or 0.0
     error = max(0.0, finite(node.readings.syscall("clock_error_s")) or 0.0)
     evidence = Evidence.of("clock against the head node's", f"{offset:+.3f} s, give or take {error:.3f} s")
     sure = max(0.0, abs(offset) - error)

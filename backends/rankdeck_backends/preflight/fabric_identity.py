@@ -36,7 +36,7 @@ def guid(node: ProbedNode, pool: ProbedPool) -> Outcome:
 def guid_once(pool: ProbedPool) -> Outcome:
     """ib.guid in the pool: no two nodes have the same."""
     owners: dict[str, list[tuple[ProbedNode, Device]]] = {}
-    for node in _distinct(pool):
+    for node in pool.distinct:
         for device in node.fabric.devices:
             if device.node_guid and device.node_guid != NULL_GUID:
                 owners.setdefault(device.node_guid, []).append((node, device))
@@ -146,17 +146,6 @@ def _ambiguous(pool: ProbedPool) -> tuple[str, str] | None:
             if entry in node.fabric.by_name and longer:
                 return entry, longer[0]
     return None
-
-
-def _distinct(pool: ProbedPool) -> list[ProbedNode]:
-    """The nodes; of the same recording given twice, which stands for two such nodes, one."""
-    if not pool.asked.recorded:
-        return list(pool)
-    found: list[ProbedNode] = []
-    for node in pool:
-        if all(node.readings != other.readings for other in found):
-            found.append(node)
-    return found
 
 
 CHECKS = (

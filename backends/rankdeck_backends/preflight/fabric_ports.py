@@ -149,11 +149,7 @@ def _should_be_active(port: Port, node: ProbedNode, pool: ProbedPool) -> bool:
     In a pool: ACTIVE on most of the other nodes. On one node alone: no other port of that card is in use.
     """
     others = [
-        each.active
-        for other in pool
-        if other is not node
-        for each in other.fabric.ports
-        if each.name == port.name
+        each.active for other in pool.others(node) for each in other.fabric.ports if each.name == port.name
     ]
     if others:
         return sum(others) * 2 >= len(others)

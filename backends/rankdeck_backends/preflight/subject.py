@@ -82,6 +82,28 @@ class ProbedPool:
         return len(self.nodes)
 
     @property
+    def distinct(self) -> tuple[ProbedNode, ...]:
+        """The nodes, for comparing who they are; of one recording given twice only the first.
+
+        The same recording twice stands for two such nodes, which would not be alike in name and identity.
+        """
+        if not self.asked.recorded:
+            return self.nodes
+        found: list[ProbedNode] = []
+        for node in self.nodes:
+            if all(node.readings != other.readings for other in found):
+                found.append(node)
+        return tuple(found)
+
+    def others(self, node: ProbedNode) -> tuple[ProbedNode, ...]:
+        """The nodes to compare one with: not those that are another copy of its recording."""
+        return tuple(
+            other
+            for other in self.nodes
+            if other is not node and not (self.asked.recorded and other.readings == node.readings)
+        )
+
+    @property
     def head(self) -> ProbedNode:
         """The node that hosts rank 0."""
         return self.nodes[0]

@@ -57,11 +57,11 @@ def identity(pool: ProbedPool) -> Outcome:
         return skipped("all nodes are this machine, by intent")
     known = {
         node.name: f"{node.hostname} {boot}"
-        for node in pool
+        for node in pool.distinct
         if (boot := node.readings.file("/proc/sys/kernel/random/boot_id"))
     }
     if len(known) < 2:
-        return skipped("fewer than two nodes say who they are")
+        return skipped("fewer than two different nodes say who they are")
     twins = [(value, nodes) for value, nodes in groups(known) if len(nodes) > 1]
     if twins:
         return failed(
