@@ -179,9 +179,9 @@ def same_model(pool: ProbedPool) -> Outcome:
         return failed(
             f"different GPUs: {told(models)}", *side_by_side("GPU name", models), nodes=odd_ones(models)
         )
-    memory = {name: found for name, gpu in rows if (found := gpu.number("memory.total"))}
-    if memory and min(memory.values()) < (1 - MEMORY_TOLERANCE) * max(memory.values()):
-        sizes = {name: f"{size:.0f} MiB" for name, size in memory.items()}
+    memory = [size for _, gpu in rows if (size := gpu.number("memory.total"))]
+    if memory and min(memory) < (1 - MEMORY_TOLERANCE) * max(memory):
+        sizes = _of_nodes([(name, gpu.text("memory.total") or "?") for name, gpu in rows])
         return failed(
             f"the same GPU model with different memory: {told(sizes)}",
             *side_by_side("memory.total", sizes),
