@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rankdeck_backends.connection import AgentConnection
@@ -79,17 +79,23 @@ async def probe_all(
         What each told, and for each that did not why, by node.
     """
     count = _Count(len(nodes), progress)
+    looks: dict[str, asyncio.Future[Readings]] = {}
 
     async def probe_one(node: PoolNode) -> Probed:
-        request = look_request(profile, pool, node, nodes)
         async with links.use(pool.backend, node) as connection:
             facts, readings, told = await asyncio.gather(
-                _facts(connection, node, pool, asked),
-                _readings(connection, request, progress),
-                clock(connection),
+                _facts(connection, node, pool, asked), looked(node, connection), clock(connection)
             )
         count.answered(node)
-        return Probed(facts, readings, told)
+        return Probed(replace(facts, readings=readings), readings, told)
+
+    async def looked(node: PoolNode, connection: AgentConnection) -> Readings:
+        """The local backend's nodes are one machine: the first to be reached looks for all."""
+        machine = pool.name if pool.backend is BackendKind.LOCAL else node.name
+        if machine not in looks:
+            request = look_request(profile, pool, node, nodes)
+            looks[machine] = asyncio.ensure_future(_readings(connection, request, progress))
+        return await asyncio.shield(looks[machine])
 
     return await from_all({node.name: probe_one(node) for node in nodes})
 
