@@ -38,6 +38,15 @@ class Checked:
     unreached: tuple[str, ...] = ()
     """The nodes that could not be reached."""
 
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The nodes that were reached and yet could not be looked at: nothing is known of them."""
+        return tuple(
+            node
+            for node, each in self.readings.items()
+            if node not in self.unreached and "unread" in (each.mapping("ssh") or {})
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The shape promised by `rankdeck check --json`."""
         return self.report.to_json()

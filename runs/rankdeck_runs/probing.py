@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,8 @@ from rankdeck_runs.links import Links
 from rankdeck_runs.looking import clock, look, look_request
 
 Progress = Callable[[str], None]
+
+_log = logging.getLogger(__name__)
 
 PORTS_TRIED = 200
 """How many ports from 29500 up the head node may try before it gives up on proposing one."""
@@ -154,12 +157,14 @@ async def _facts(
 
 
 async def _readings(connection: AgentConnection, request: Mapping[str, Any], progress: Progress) -> Readings:
-    """What was read there; where that failed, nothing is known, which hinders no launch."""
+    """What was read there; where that failed, only why: it is a finding, and hinders no launch by itself."""
     try:
         return await look(connection, request)
     except RankdeckError as error:
         if connection.closed.done():
             raise
         told = without_node(connection.node, error.message)
-        progress(f"{connection.node} could not be looked at, its checks are skipped: {told}")
-        return Readings(syscalls={"ssh": {"state": "ok"}})
+        _log.warning("%s could not be looked at: %s", connection.node, told)
+        brief = told.strip().splitlines()[-1] if told.strip() else "no reason was given"
+        progress(f"{connection.node} could not be looked at, nothing is known of it: {brief}")
+        return Readings(syscalls={"ssh": {"state": "ok", "unread": brief}})
