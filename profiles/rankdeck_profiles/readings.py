@@ -6,6 +6,7 @@ with a report of a fault. What the text means is for others to say.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -86,8 +87,7 @@ class Readings:
 
     def number(self, name: str) -> float | None:
         """A call's answer as a number; None: there is none, or it is no number (`unlimited`)."""
-        value = self.syscalls.get(name)
-        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+        return finite(self.syscalls.get(name))
 
     def text(self, name: str) -> str | None:
         """A call's answer as text; None: there is none, or it is no text."""
@@ -134,6 +134,26 @@ class Readings:
             if not isinstance(content, str):
                 raise ValueError(f"files['{path}']: text expected, found {_shown(content)}")
         return cls(files, tuple(_command(place, entry) for place, entry in enumerate(commands)), syscalls)
+
+
+def finite(value: object) -> float | None:
+    """A value that a computer can count with, as a number; None: it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def digits(text: str | None) -> int | None:
+    """A count of at most 18 digits, as in /proc and /sys, without blanks around it; None: it is none.
+
+    Python itself takes digits of all scripts, and refuses numbers of some thousand digits with an error.
+    """
+    bare = (text or "").strip()
+    return int(bare) if bare.isascii() and bare.isdecimal() and len(bare) <= 18 else None
 
 
 def _is_program(word: str, program: str) -> bool:

@@ -13,6 +13,7 @@ from rankdeck_profiles.fabric.devices import ROOT, Gid, Kind, Port
 from rankdeck_profiles.fabric.inherited import inherited
 from rankdeck_profiles.fabric.interfaces import Network
 from rankdeck_profiles.fabric.rdma_rules import rails_apart
+from rankdeck_profiles.readings import digits
 
 _NO_ROCE = "no active RoCE port"
 _FIXED = "NCCL_IB_GID_INDEX"
@@ -183,9 +184,10 @@ def _wrongly_fixed(node: ProbedNode, pool: ProbedPool) -> str | None:
     """The GID index that a variable fixes, where it is no address to use on this node."""
     value = inherited(node.readings, pool.asked.env).value(_FIXED) or ""
     ports = _roce(node)
-    if not value.isdecimal() or not ports:
+    index = digits(value)
+    if index is None or not ports:
         return None
-    at = [next((each for each in port.gids if each.index == int(value)), None) for port in ports]
+    at = [next((each for each in port.gids if each.index == index), None) for port in ports]
     right = all(each is not None and each.type == "RoCE v2" and each.ipv4 is not None for each in at)
     return None if right else value
 

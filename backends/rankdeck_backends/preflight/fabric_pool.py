@@ -12,6 +12,7 @@ from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
 from rankdeck_profiles.fabric.choice import FULL_MEMBER, KEY_BITS, Choice, choose
 from rankdeck_profiles.fabric.devices import ROOT, Kind, Port
 from rankdeck_profiles.fabric.inherited import inherited
+from rankdeck_profiles.readings import digits
 
 _UNUSABLE = (
     "ofed.halves",
@@ -166,8 +167,7 @@ def _infiniband(node: ProbedNode) -> list[Port]:
 
 
 def _pkey_index(node: ProbedNode, pool: ProbedPool) -> int:
-    text = inherited(node.readings, pool.asked.env).value("NCCL_IB_PKEY") or ""
-    return int(text) if text.isdecimal() else 0
+    return digits(inherited(node.readings, pool.asked.env).value("NCCL_IB_PKEY")) or 0
 
 
 CHECKS = (

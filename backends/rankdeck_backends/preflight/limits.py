@@ -6,10 +6,9 @@ import statistics
 
 from rankdeck_backends.preflight.check import Check, Group
 from rankdeck_backends.preflight.comparing import names, odd_ones, side_by_side, told
-from rankdeck_backends.preflight.entries import digits, finite
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
-from rankdeck_profiles.readings import Readings
+from rankdeck_profiles.readings import Readings, digits, finite
 
 MEMLOCK_MIN = 1 << 30
 """Bytes: queues, and the buffers that NCCL registers with each adapter."""
@@ -79,7 +78,7 @@ def _many(count: float) -> str:
 
 def cpus(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """os.cpus."""
-    allowed = finite(node.readings.syscall("cpus_allowed"))
+    allowed = node.readings.number("cpus_allowed")
     ranks = _ranks(node, pool)
     if allowed is None:
         return skipped("how many CPUs this user may run on is not known")

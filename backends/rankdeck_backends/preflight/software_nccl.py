@@ -6,7 +6,7 @@ import re
 
 from rankdeck_backends.preflight.check import Check, Group
 from rankdeck_backends.preflight.comparing import groups, names, odd_ones, side_by_side, told
-from rankdeck_backends.preflight.entries import Entry, entries, finite
+from rankdeck_backends.preflight.entries import Entry, entries
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
 from rankdeck_profiles.fabric.inherited import inherited
@@ -85,7 +85,7 @@ def cuda_driver(node: ProbedNode, pool: ProbedPool) -> Outcome:
 
 
 def _driver_cuda(node: ProbedNode) -> tuple[int, int] | None:
-    number = finite(node.readings.syscall("cuda_driver"))  # 12080 is 12.8
+    number = node.readings.number("cuda_driver")  # 12080 is 12.8
     if number is not None and 1000 <= number < 1_000_000:
         return int(number) // 1000, int(number) % 1000 // 10
     for asked in node.readings.ran("nvidia-smi"):
