@@ -15,8 +15,8 @@ def skew(node: ProbedNode, pool: ProbedPool) -> Outcome:
     offset = node.readings.number("clock_offset_s")
     if offset is None:
         return skipped("the clock was not compared with the head node's")
-    if len(pool) > 1:
-        # The head's own is 0, unless recordings of several pools were put together.
+    if pool.asked.recorded and len(pool) > 1:
+        # Recordings of several pools may be put together: each was compared with its own head node.
         offset -= pool.head.readings.number("clock_offset_s") or 0.0
     error = max(0.0, node.readings.number("clock_error_s") or 0.0)
     evidence = Evidence.of("clock against the head node's", f"{offset:+.3f} s, give or take {error:.3f} s")
