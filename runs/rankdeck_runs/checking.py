@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rankdeck_backends.base import NodeError
+from rankdeck_backends.base import NodeError, NodeRefusal
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.facts import MpiFamily, NodeFacts
 from rankdeck_profiles.model import Pool, PoolNode, Profile
+from rankdeck_profiles.nodes import folded
 from rankdeck_profiles.plan import LaunchPlan
 from rankdeck_profiles.planner import plan
 from rankdeck_profiles.readings import Readings
@@ -212,9 +213,39 @@ def _open_mpi(head: NodeFacts | None) -> int | None:
     return int(major) if head.mpi.family is MpiFamily.OPEN_MPI and major.isdecimal() else 0
 
 
-def problems_of_report(report: Report) -> list[tuple[str, str]]:
+_ALSO_A_NEED = {
+    "file": ("sw.code",),
+    "dir": ("sw.code", "sw.python", "fs.hung"),
+    "program": ("sw.python", "sw.mpi"),
+    "setup": ("sw.python", "sw.torch", "sw.mpi"),
+}
+"""Checks that see the same as a plan's need of that kind (`Need.kind`): what is missing is told once."""
+
+
+def stopping(report: Report, failed: Mapping[str, RankdeckError]) -> tuple[Finding, ...]:
+    """The reasons not to launch, without those that are told as something missing on a node already.
+
+    Args:
+        report: of preflight.
+        failed: by node, what a plan's needs were refused with.
+    """
+    told = {
+        (node, check)
+        for node, error in failed.items()
+        if isinstance(error, NodeRefusal)
+        for problem in error.problems
+        for check in _ALSO_A_NEED.get(problem.kind, ())
+    }
+    return tuple(
+        finding
+        for finding in report.stopping
+        if not finding.nodes or any((node, finding.id) not in told for node in finding.nodes)
+    )
+
+
+def problems_of_findings(findings: Iterable[Finding]) -> list[tuple[str, str]]:
     """(nodes, cause with its fix) for each reason not to launch; several nodes share a line."""
-    return [(", ".join(finding.nodes) or "all nodes", _cause(finding)) for finding in report.stopping]
+    return [(folded(finding.nodes) or "all nodes", _cause(finding)) for finding in findings]
 
 
 def _cause(finding: Finding) -> str:
