@@ -167,9 +167,9 @@ def shared_memory(node: ProbedNode, pool: ProbedPool) -> Outcome:
     evidence = Evidence.of(
         "statvfs /dev/shm", f"{free:.0f} of {'?' if total is None else f'{total:.0f}'} MiB free"
     )
-    if free < SHM_MIN_MIB:
+    if free < SHM_MIN_MIB and node.gpus.present:
         return failed(f"/dev/shm has {free:.0f} MiB free; at least {SHM_MIN_MIB} are needed", evidence)
-    if free < SHM_GOOD_MIB:
+    if free < SHM_GOOD_MIB and (node.gpus.present or free < SHM_MIN_MIB):
         return warned(
             f"/dev/shm has {free:.0f} MiB free: with data loading workers {SHM_GOOD_MIB} are better", evidence
         )
@@ -234,7 +234,8 @@ CHECKS = (
         group=Group.FILES,
         title="shared memory is large enough",
         reads="statvfs /dev/shm",
-        rule=f"fail: less than {SHM_MIN_MIB} MiB free (docker gives 64); warn: less than {SHM_GOOD_MIB}",
+        rule=f"fail: less than {SHM_MIN_MIB} MiB free beside a GPU (docker gives 64); warn: less without "
+        f"one, or less than {SHM_GOOD_MIB} beside one",
         symptom="Error: failed to extend /dev/shm/nccl-...: No space left on device; Bus error in data "
         "loading",
         fix="start the container with --ipc=host or --shm-size; on a host, remove what lies in /dev/shm",

@@ -58,7 +58,7 @@ def nofile(node: ProbedNode, pool: ProbedPool) -> Outcome:
     evidence = [Evidence.of("RLIMIT_NOFILE, soft", node.readings.syscall("rlimit_nofile"))]
     if hard is not None:
         evidence.append(Evidence.of("RLIMIT_NOFILE, hard", node.readings.syscall("rlimit_nofile_hard")))
-        if hard < NOFILE_MIN and len(pool) > NOFILE_MIN_NODES:
+        if hard < NOFILE_MIN and len(pool) > NOFILE_MIN_NODES and not pool.on_one_machine:
             return failed(
                 f"a process may open {hard:.0f} files at most: too few for {len(pool)} nodes", *evidence
             )
@@ -128,7 +128,8 @@ def memory(node: ProbedNode, pool: ProbedPool) -> Outcome:
         limit, path = min(limits)
         used = digits(node.readings.file(f"{path.removesuffix('max')}current")) or 0
         if limit - used < PIDS_A_RANK * ranks:
-            return failed(
+            judged = warned if pool.on_one_machine else failed
+            return judged(
                 f"the control group has room for {max(0, limit - used)} more processes and threads; {ranks} "
                 f"ranks take {PIDS_A_RANK * ranks} at least",
                 Evidence.of(path, limit),
@@ -193,7 +194,8 @@ def survive(node: ProbedNode, pool: ProbedPool) -> Outcome:
         )
     if killed is None or linger is None:
         return skipped("whether processes outlive the log-out is not known")
-    return failed(
+    judged = warned if pool.on_one_machine else failed  # who sits there sees it end
+    return judged(
         "this node ends all of a user's processes at log-out: a run would die with the connection",
         Evidence.of("logind.conf KillUserProcesses", "yes"),
         Evidence.of("loginctl show-user -p Linger", "no"),

@@ -25,7 +25,7 @@ def connect(node: ProbedNode, pool: ProbedPool) -> Outcome:
             fix="`rankdeck check` again; if it stays, report the fault with what was printed",
         )
     if state == "ok":
-        return passed("logged in, and the agent answers", Evidence.of("ssh", state))
+        return passed("the node is reached, and the agent answers", Evidence.of("ssh", state))
     message = str(answer.get("message") or "no reason was given")
     return failed(
         f"not reached, at the step `{state}`: {message}",
