@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from preflight.cases import on_node
+from preflight.cases import ASKED, on_node
 from preflight.healthy import healthy
 from preflight.recordings import changed, recorded
 from rankdeck_backends.preflight.judge import judge
@@ -166,3 +166,25 @@ def test_a_taken_port_stops_a_run_on_one_machine_too() -> None:
     taken = [{"port": 29500, "address": "127.0.0.1", "state": "EADDRINUSE", "owner": None}]
     report = judge({"127.0.0.1": changed(laptop(WIFI), syscalls={"ports": taken})}, LOCAL)
     assert [each.id for each in report.stopping] == ["port.free"]
+
+
+@pytest.mark.parametrize(
+    ("communication", "verdict"), [(None, "fail"), ("nccl", "fail"), ("gloo", "warn"), ("mpi", "warn")]
+)
+def test_broken_gpus_stop_a_run_that_needs_them(communication: str | None, verdict: str) -> None:
+    asked = replace(ASKED, communication=communication)
+    assert on_node("gpu.driver", changed_queries(healthy(), 9), asked).verdict == verdict
+    assert on_node("gpu.count", healthy(), replace(asked, slots=16)).verdict == (
+        "fail" if verdict == "fail" else "pass"
+    )
+
+
+def changed_queries(readings: Readings, status: int) -> Readings:
+    """As if nvidia-smi could not talk to the driver."""
+    return replace(
+        readings,
+        commands=tuple(
+            replace(each, rc=status, stdout="NVIDIA-SMI has failed") if "--query-gpu" in each.line else each
+            for each in readings.commands
+        ),
+    )

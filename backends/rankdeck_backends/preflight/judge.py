@@ -108,7 +108,9 @@ def judge(
                 known = node.reached or pool is everyone
                 outcome = check.node(node, pool) if known else _UNREACHED
                 if check.group in _BETWEEN_MACHINES and everyone.on_one_machine:
-                    outcome = _not_needed(outcome)
+                    outcome = _not_needed(outcome, "a run on one machine does without")
+                if check.group is Group.GPU and not everyone.asked.needs_gpus:
+                    outcome = _not_needed(outcome, f"{everyone.asked.communication} does without GPUs")
                 findings.append(_finding(check, outcome, node.name))
         if check.pool is not None and len(pool) > 1:
             alone = check.group in _BETWEEN_MACHINES and everyone.on_one_machine
@@ -133,12 +135,11 @@ def _variables(pool: ProbedPool) -> FabricVariables | None:
     )
 
 
-def _not_needed(outcome: Outcome) -> Outcome:
+def _not_needed(outcome: Outcome, why: str) -> Outcome:
     """A fail of something that this run does without is no reason to stop it."""
     if outcome.verdict is not Verdict.FAIL:
         return outcome
-    message = f"{outcome.message} (a run on one machine does without)"
-    return replace(outcome, verdict=Verdict.WARN, message=message)
+    return replace(outcome, verdict=Verdict.WARN, message=f"{outcome.message} ({why})")
 
 
 def _finding(check: Check, outcome: Outcome, node: str | None) -> Finding:
