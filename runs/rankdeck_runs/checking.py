@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rankdeck_backends.base import NodeError, NodeRefusal
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.facts import MpiFamily, NodeFacts
-from rankdeck_profiles.model import Pool, PoolNode, Profile
+from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
 from rankdeck_profiles.nodes import folded
 from rankdeck_profiles.plan import LaunchPlan
 from rankdeck_profiles.planner import plan
@@ -20,6 +20,8 @@ from rankdeck_runs.links import Links
 from rankdeck_runs.looking import with_clocks
 from rankdeck_runs.meeting import Meeting, meet, patience
 from rankdeck_runs.probing import Probed, probe_all, questions
+from rankdeck_runs.sharing import PATIENCE
+from rankdeck_runs.values import objects
 
 if TYPE_CHECKING:  # the checks take longer to import than all else here: they are, beside the asking
     from rankdeck_backends.preflight.finding import Finding
@@ -27,6 +29,27 @@ if TYPE_CHECKING:  # the checks take longer to import than all else here: they a
     from rankdeck_backends.preflight.subject import Asked
 
 Progress = Callable[[str], None]
+
+
+SHARING_IN_A_HURRY = 1.0
+"""Seconds for a shared folder to show what another node wrote, while a launch waits."""
+NETWORK_TYPES = (
+    "nfs",
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "ceph",
+    "fuse.",
+    "wekafs",
+    "glusterfs",
+    "cifs",
+    "smb",
+    "panfs",
+    "pvfs",
+)
+"""How the types of file systems that several nodes mount begin (/proc/mounts)."""
+BY_MPIRUN = ("mpi", "horovod")
+"""The frameworks whose mpirun logs in from node to node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +118,39 @@ async def check(
         reached = tuple(sorted(reached, key=lambda node: order.index(node.name)))
     else:
         asked = asked_of_pool(profile, pool, facts, framework)
-    readings = await read_between(links, pool, reached, facts, probed, asked, progress, in_a_hurry=False)
+    readings = await read_between(
+        links,
+        pool,
+        reached,
+        facts,
+        probed,
+        asked,
+        progress,
+        folder=folder_of(profile, pool),
+        in_a_hurry=False,
+    )
     for name, error in failed.items():
         readings[name] = Readings(syscalls={"ssh": _why_unreached(name, error)})
     return Checked(await judged(readings, asked), readings, tuple(failed))
+
+
+def folder_of(profile: Profile | None, pool: Pool) -> str | None:
+    """The folder that a run's nodes may share: its working directory."""
+    if profile is None or pool.backend is BackendKind.LOCAL or profile.workdir in ("", "."):
+        return None
+    return profile.workdir
+
+
+def _on_network(readings: Mapping[str, Readings]) -> bool:
+    """Whether some node has the working directory on a file system of several nodes.
+
+    A folder on a node's own disk promises nothing to the others: `sw.code` compares what is in it.
+    """
+    return any(
+        entry.get("purpose") == "cwd" and str(entry.get("type")).startswith(NETWORK_TYPES)
+        for each in readings.values()
+        for entry in objects(each.syscalls, "paths")
+    )
 
 
 async def judged(readings: Mapping[str, Readings], asked: Asked) -> Report:
@@ -130,6 +182,7 @@ async def read_between(
     asked: Asked,
     progress: Progress,
     *,
+    folder: str | None,
     in_a_hurry: bool,
 ) -> dict[str, Readings]:
     """All readings of these nodes (the head first): what each told, the clocks, and what lies between them.
@@ -142,6 +195,7 @@ async def read_between(
         probed: what was read there.
         asked: for the port, and addresses that are settled.
         progress: told what is under way.
+        folder: one that the nodes may share; None: none is asked about.
         in_a_hurry: a launch waits for it.
     """
     if not nodes:
@@ -153,13 +207,17 @@ async def read_between(
     if len(nodes) > 1:
         progress(f"letting {len(nodes)} nodes reach each other")
     port = asked.master_port if asked.master_port is not None else facts[nodes[0].name].free_port
+    addresses = {node.name: asked.addresses.get(node.name) or facts[node.name].address for node in nodes}
     meeting = Meeting(
         pool,
         nodes,
-        {node.name: asked.addresses.get(node.name) or facts[node.name].address for node in nodes},
+        addresses,
         {node.name: facts[node.name].interface for node in nodes},
         port,
         patience(pool, in_a_hurry=in_a_hurry),
+        folder if _on_network(readings) else None,
+        SHARING_IN_A_HURRY if in_a_hurry else PATIENCE,
+        addresses if asked.framework in BY_MPIRUN and pool.backend is BackendKind.SSH else {},
     )
     return await meet(links, meeting, readings)
 

@@ -17,6 +17,7 @@ from rankdeck_profiles.planner import plan
 from rankdeck_runs import probing
 from rankdeck_runs.checking import (
     asked_of_plan,
+    folder_of,
     judged,
     load_checks,
     problems_of_findings,
@@ -76,7 +77,17 @@ async def prepare(
     used = tuple(by_name[node.node] for node in planned.nodes)
     (_, failed), readings = await asyncio.gather(
         _check_all(links, pool, planned),
-        read_between(links, pool, used, facts, probed, asked, progress, in_a_hurry=True),
+        read_between(
+            links,
+            pool,
+            used,
+            facts,
+            probed,
+            asked,
+            progress,
+            folder=folder_of(profile, pool),
+            in_a_hurry=True,
+        ),
     )
     report = await judged(readings, asked)
     causes = problems_of_findings(stopping(report, failed))

@@ -13,13 +13,16 @@ from pathlib import Path
 import pytest
 
 from cluster import Cluster, hardware
+from rankdeck_backends import open_backend
 from rankdeck_backends.preflight.finding import Finding, Verdict
 from rankdeck_profiles.files import load_pool, load_profile
+from rankdeck_profiles.model import BackendKind, PoolNode
 from rankdeck_runs import recorded
 from rankdeck_runs.checking import Checked, replayed
 from rankdeck_runs.engine import Engine
 from rankdeck_runs.errors import PrepareError
 from rankdeck_runs.home import RunHome
+from rankdeck_runs.sharing import share
 
 LIMIT = 120.0
 
@@ -301,3 +304,45 @@ def test_a_node_that_is_gone_is_named_and_the_others_are_judged(cluster4: Cluste
     failed = [each["id"] for each in nodes["n4"] if each["verdict"] == "fail"]
     assert failed == ["ssh.connect"]
     assert [each for each in nodes["n1"] if each["verdict"] == "pass"]
+
+
+# -- what lies between nodes --
+
+
+async def test_a_folder_that_is_shared_and_one_that_is_not(
+    cluster4: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANKDECK_SSH_CONFIG", str(cluster4.ssh_config))
+    backend = open_backend(BackendKind.SSH)
+    names = [node.name for node in cluster4.nodes]
+    try:
+        connections = {name: await backend.open(PoolNode(name, name)) for name in names}
+        told = await share(connections, names, str(cluster4.shared), 30.0)
+        apart = await share(connections, names, "/root", 0.5)
+        nowhere = await share(connections, names, "/no/such/folder", 0.5)
+    finally:
+        await backend.close()
+    assert {name: entry["state"] for name, entry in told.items()} == dict.fromkeys(names, "ok")
+    assert [told[name]["answered"] for name in names[1:]] == ["ok"] * 3
+    assert not list(cluster4.shared.glob(".rankdeck-shared*"))
+    assert [apart[name]["state"] for name in names] == ["ok", "missing", "missing", "missing"]
+    assert nowhere == {"n1": {"path": "/no/such/folder", "writer": "n1", "state": "ENOENT"}}
+
+
+def test_an_mpirun_that_could_not_log_in_from_node_to_node(
+    engine: Engine, cluster4: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANKDECK_SSH_CONFIG", str(cluster4.ssh_config))
+    found = engine.check(None, load_pool(cluster4.pool), framework="mpi").result(LIMIT)
+    told = finding(found, "ssh.any-to-any", Verdict.FAIL)
+    assert told.nodes == ("n1",)
+    assert "n1 to n2" in told.message
+    assert told.fix
+    for node in cluster4.nodes:
+        node.run(
+            ["sh", "-c", "mkdir -p -m 700 /root/.ssh; cat >/root/.ssh/id_ed25519; chmod 600 /root/.ssh/*"],
+            stdin=cluster4.identity.read_bytes(),
+        )
+        node.run(["tee", "/root/.ssh/known_hosts"], stdin=cluster4.known_hosts.read_bytes())
+    found = engine.check(None, load_pool(cluster4.pool), framework="mpi").result(LIMIT)
+    finding(found, "ssh.any-to-any", Verdict.PASS)
