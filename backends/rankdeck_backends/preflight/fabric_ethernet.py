@@ -6,7 +6,8 @@ import json
 import re
 
 from rankdeck_backends.preflight.check import Check, Group
-from rankdeck_backends.preflight.comparing import odd_ones, told
+from rankdeck_backends.preflight.comparing import odd_ones, side_by_side, told
+from rankdeck_backends.preflight.entries import entries
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
 from rankdeck_profiles.fabric.devices import ROOT, Gid, Kind, Port
@@ -39,7 +40,7 @@ def gid(node: ProbedNode, pool: ProbedPool) -> Outcome:
         Evidence.of(f"{port.path}/gids/{each.index}", f"{each.value} ({each.type or 'no type'})")
         for port in lacking[:2]
         for each in port.gids[:4]
-    )
+    ) or (Evidence.of(f"{lacking[0].path}/gids", None),)
     names = ", ".join(port.name for port in lacking)
     if good:
         return warned(f"{names}: no RoCE v2 address over IPv4; other ports have one", *shown)
@@ -121,6 +122,11 @@ def subnet(pool: ProbedPool) -> Outcome:
     if apart:
         return warned(
             "each rail is in a network of its own, so a card reaches only its like (NCCL_CROSS_NIC=0 is set)",
+            *(
+                Evidence.of(f"{port.path}/gids/{port.roce_gid.index}", port.roce_gid.ipv4).on(pool.head.name)
+                for port in _roce(pool.head)
+                if port.roce_gid
+            ),
             nodes=apart,
         )
     return passed(f"the RoCE ports of {len(shared)} rails reach each other")
@@ -137,10 +143,10 @@ def efa(node: ProbedNode, pool: ProbedPool) -> Outcome:
             f"{', '.join(port.name for port in down)} not ACTIVE",
             *(Evidence.of(f"{port.path}/state", port.state) for port in down),
         )
-    plugins = node.readings.texts("nccl_net_plugins")
+    plugins = _plugins(node)
     if plugins is not None and not plugins:
         return failed(
-            f"{len(ports)} EFA devices, and no libnccl-net*.so on LD_LIBRARY_PATH: NCCL would use sockets",
+            f"{len(ports)} EFA devices, and no libnccl-net*.so that loads: NCCL would use sockets",
             Evidence.of("libnccl-net*.so", "not found"),
             fix="install aws-ofi-nccl (the EFA installer has it) and put it on LD_LIBRARY_PATH",
         )
@@ -166,8 +172,20 @@ def efa_count(pool: ProbedPool) -> Outcome:
     if not any(counts.values()):
         return skipped("no EFA device")
     if len(set(counts.values())) > 1:
-        return failed(f"the number of EFA devices differs: {told(counts)}", nodes=odd_ones(counts))
+        return failed(
+            f"the number of EFA devices differs: {told(counts)}",
+            *side_by_side(ROOT, counts),
+            nodes=odd_ones(counts),
+        )
     return passed(f"{next(iter(counts.values()))} EFA devices on every node")
+
+
+def _plugins(node: ProbedNode) -> list[str] | None:
+    """The paths of NCCL's network plugins that load; None: not looked for."""
+    if node.readings.syscall("net_plugins") is None:
+        return None
+    found = entries(node.readings, "net_plugins")
+    return [str(each.get("path")) for each in found if each.get("state") == "ok"]
 
 
 def _roce(node: ProbedNode) -> list[Port]:
@@ -252,7 +270,10 @@ CHECKS = (
         group=Group.FABRIC,
         title="RoCE addresses",
         reads=f"{ROOT}/*/ports/*/gids, gid_attrs/types, gid_attrs/ndevs",
-        rule="fail: no entry of type RoCE v2 with an IPv4 address on an interface that is up",
+        rule=(
+            "fail: no entry of type RoCE v2 with an IPv4 address on an interface that is up; warn: some ports have "
+            "none; skip: InfiniBand has the data"
+        ),
         symptom="`ibv_modify_qp ... Network is unreachable`, or a hang",
         fix="give the port's interface an IPv4 address; see cma_roce_mode",
         source="nccl issues 769, 1131; nccl-tests issue 185",

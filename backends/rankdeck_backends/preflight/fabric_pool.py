@@ -77,6 +77,7 @@ def subnet(pool: ProbedPool) -> Outcome:
             f"the rails are in several subnets ({', '.join(sorted(set().union(*known.values())))}): a card "
             "reaches only its like on other nodes",
             *evidence,
+            nodes=tuple(name for name, each in known.items() if len(each) > 1),
         )
     return passed(f"all InfiniBand ports are in subnet {next(iter(common))}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rankdeck_backends.preflight.check import Check, Group
+from rankdeck_backends.preflight.comparing import side_by_side
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
 from rankdeck_profiles.fabric.devices import ROOT, Kind, Port
@@ -106,7 +107,12 @@ def common_kind(pool: ProbedPool) -> Outcome:
     if common:
         return passed(f"every node with RDMA has {' and '.join(kind for kind in _ORDER if kind in common)}")
     found = "; ".join(f"{name}: {', '.join(each)}" for name, each in kinds.items())
-    return failed(f"no kind of RDMA port is on every node: {found}", nodes=tuple(kinds))
+    listed = {name: ", ".join(each) for name, each in kinds.items()}
+    return failed(
+        f"no kind of RDMA port is on every node: {found}",
+        *side_by_side(f"{ROOT}/*/ports/*/link_layer", listed),
+        nodes=tuple(kinds),
+    )
 
 
 def rate(node: ProbedNode, pool: ProbedPool) -> Outcome:
