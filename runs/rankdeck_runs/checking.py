@@ -141,6 +141,15 @@ def folder_of(profile: Profile | None, pool: Pool) -> str | None:
     return profile.workdir
 
 
+def _log_ins(addresses: Mapping[str, str], asked: Asked) -> dict[str, list[str]]:
+    """The words after `ssh` by which an mpirun logs in to each node; none where there is no mpirun."""
+    if asked.framework not in BY_MPIRUN:
+        return {}
+    more = asked.options.get("ssh_args") or []
+    own = [str(word) for word in (more.split() if isinstance(more, str) else more)]
+    return {node: [*own, address] for node, address in addresses.items()}
+
+
 def _on_network(readings: Mapping[str, Readings]) -> bool:
     """Whether some node has the working directory on a file system of several nodes.
 
@@ -217,7 +226,7 @@ async def read_between(
         patience(pool, in_a_hurry=in_a_hurry),
         folder if _on_network(readings) else None,
         SHARING_IN_A_HURRY if in_a_hurry else PATIENCE,
-        addresses if asked.framework in BY_MPIRUN and pool.backend is BackendKind.SSH else {},
+        _log_ins(addresses, asked) if pool.backend is BackendKind.SSH else {},
     )
     return await meet(links, meeting, readings)
 

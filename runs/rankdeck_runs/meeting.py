@@ -47,7 +47,7 @@ class Meeting:
         patience: seconds for the name service to name an address; 0: it is not asked.
         folder: one that is to be the same on all nodes; None: none need be.
         sharing: seconds for what one node writes there to be seen by the others.
-        by_ssh: node -> the address to log in at, where the head's mpirun does so; else empty.
+        by_ssh: node -> the words after `ssh` that lead there, where the head's mpirun does so; else empty.
     """
 
     pool: Pool
@@ -58,7 +58,7 @@ class Meeting:
     patience: float
     folder: str | None = None
     sharing: float = 0.0
-    by_ssh: Mapping[str, str] = field(default_factory=dict)
+    by_ssh: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def pairs(count: int, chance: random.Random) -> list[tuple[int, int]]:
@@ -213,7 +213,7 @@ class _Try:
         head, *others = [node.name for node in self._meeting.nodes]
         if not self._meeting.by_ssh or head not in self._connections:
             return
-        targets = [{"to": other, "words": [self._meeting.by_ssh[other]]} for other in others]
+        targets = [{"to": other, "words": list(self._meeting.by_ssh[other])} for other in others]
         await from_all({head: self._log_in_from(head, targets)})
 
     async def _log_in_from(self, node: str, targets: list[dict[str, Any]]) -> None:
