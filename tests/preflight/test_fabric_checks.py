@@ -169,7 +169,7 @@ def routes(*networks: str):
     told = json.dumps([{"dst": network, "dev": "bond0"} for network in networks])
 
     def change(readings: Readings) -> Readings:
-        return changed(roce(readings), commands={("ip", "-json", "route"): told})
+        return changed(roce(readings), commands={("ip", "-json", "route", "show", "table", "all"): told})
 
     return change
 

@@ -18,6 +18,8 @@ from rankdeck_profiles.readings import digits
 
 _NO_ROCE = "no active RoCE port"
 _FIXED = "NCCL_IB_GID_INDEX"
+_ROUTES = ("ip", "-json", "route", "show", "table", "all")
+"""All tables: nodes with several rails choose among them by the source address."""
 
 
 def gid(node: ProbedNode, pool: ProbedPool) -> Outcome:
@@ -240,7 +242,7 @@ def _has_route(node: ProbedNode, own: Gid, other: Gid) -> bool | None:
         return (
             asked.rc == 0 and re.search(rf"\bdev {re.escape(own.netdev or '')}\b", asked.stdout) is not None
         )
-    listed = node.readings.command("ip", "-json", "route")
+    listed = node.readings.command(*_ROUTES)
     if listed is None or listed.rc != 0:
         return None
     try:
@@ -271,8 +273,8 @@ CHECKS = (
         title="RoCE addresses",
         reads=f"{ROOT}/*/ports/*/gids, gid_attrs/types, gid_attrs/ndevs",
         rule=(
-            "fail: no entry of type RoCE v2 with an IPv4 address on an interface that is up; warn: some ports have "
-            "none; skip: InfiniBand has the data"
+            "fail: no entry of type RoCE v2 with an IPv4 address on an interface that is up; warn: some "
+            "ports have none; skip: InfiniBand has the data"
         ),
         symptom="`ibv_modify_qp ... Network is unreachable`, or a hang",
         fix="give the port's interface an IPv4 address; see cma_roce_mode",
@@ -297,7 +299,7 @@ CHECKS = (
         id="roce.subnet",
         group=Group.FABRIC,
         title="RoCE ports reach each other",
-        reads="the IPv4 addresses of each rail's GIDs; ip -json addr; ip route",
+        reads=f"the IPv4 addresses of each rail's GIDs; ip -json addr; {' '.join(_ROUTES)}",
         rule=(
             "fail: one rail's ports are in different networks and have no route; warn: each rail is in a "
             "network of its own; skip: the routes are not known"
