@@ -96,6 +96,7 @@ def replayed(readings: Mapping[str, Readings], profile: Profile | None, framewor
             slots=profile.procs_per_node,
             master_port=profile.master_port,
             options=profile.options,
+            communication=profile.communication_backend,
         )
     return Checked(judge(readings, asked), readings)
 
@@ -244,6 +245,7 @@ def asked_of_plan(profile: Profile, pool: Pool, planned: LaunchPlan, facts: Mapp
         interface=pool.interface,
         addresses={node.node: node.address for node in planned.nodes},
         options=profile.options,
+        communication=profile.communication_backend,
         open_mpi=_open_mpi(facts.get(planned.head.node)),
     )
 
@@ -269,6 +271,7 @@ def asked_of_pool(
         slots=profile.procs_per_node or pool.slots,
         master_port=profile.master_port,
         options=profile.options,
+        communication=profile.communication_backend,
     )
 
 

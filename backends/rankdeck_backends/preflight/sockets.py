@@ -318,6 +318,7 @@ CHECKS = (
         source="NVIDIA/nccl issue 388",
         pool=reached,
         pair=True,
+        explained_by=("net.iface",),
     ),
     Check(
         id="net.reverse-dns",
