@@ -36,7 +36,7 @@ def driver(node: ProbedNode, pool: ProbedPool) -> Outcome:
         version = gpu.text("driver_version") or gpus.kernel_version or "of unknown version"
         return passed(f"NVIDIA driver {version}", gpu.evidence("driver_version"))
     if not gpus.nvidia_functions:
-        return skipped("no NVIDIA GPU on this node's PCI bus")
+        return skipped(gpus.why_no_rows)
     return _without_tool(node, pool)
 
 
@@ -157,11 +157,12 @@ def same_count(pool: ProbedPool) -> Outcome:
 
 def lost(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """gpu.lost."""
-    smi = node.gpus.smi
+    gpus = node.gpus
+    smi = gpus.smi
     reset = [gpu for gpu in smi.gpus if gpu.broken]
     advised = [gpu for gpu in smi.gpus if (gpu.text("gpu_recovery_action") or "None") != "None"]
     if not smi.gpus and not smi.lost:
-        return skipped("nvidia-smi lists no GPU, so none can be told apart as lost")
+        return skipped(gpus.why_no_rows)
     evidence = [Evidence.of("nvidia-smi", line) for line in smi.lost]
     evidence += [gpu.evidence(field) for gpu in reset for field in gpu.broken[:1]]
     evidence += [gpu.evidence("gpu_recovery_action") for gpu in advised]

@@ -89,9 +89,10 @@ def cpus(node: ProbedNode, pool: ProbedPool) -> Outcome:
         allowed = min(allowed, quota[0])
     if not ranks:
         return skipped("how many ranks the node takes is not known", *evidence)
+    found = f"{allowed:g} CPUs for {ranks} {'rank' if ranks == 1 else 'ranks'}"
     if allowed < CPUS_A_RANK * ranks:
-        return warned(f"{allowed:g} CPUs for {ranks} ranks; {CPUS_A_RANK} a rank are the least", *evidence)
-    return passed(f"{allowed:g} CPUs for {ranks} ranks", *evidence)
+        return warned(f"{found}; {CPUS_A_RANK} a rank are the least", *evidence)
+    return passed(found, *evidence)
 
 
 def _ranks(node: ProbedNode, pool: ProbedPool) -> int | None:
