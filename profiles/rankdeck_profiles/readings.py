@@ -7,8 +7,10 @@ with a report of a fault. What the text means is for others to say.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 NOT_FOUND = 127
@@ -39,7 +41,7 @@ class CommandReading:
         return " ".join(self.argv)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Readings:
     """All that a probe read on one node. Everything may be missing: then the lookups answer None."""
 
@@ -58,11 +60,17 @@ class Readings:
     def under(self, prefix: str) -> Mapping[str, str]:
         """The files below a folder: path relative to it -> content without blanks around it."""
         start = prefix.rstrip("/") + "/"
-        return {
-            path[len(start) :]: content.strip()
-            for path, content in self.files.items()
-            if path.startswith(start)
-        }
+        found = {}
+        for path in self._sorted[bisect_left(self._sorted, start) :]:
+            if not path.startswith(start):
+                break
+            found[path[len(start) :]] = self.files[path].strip()
+        return found
+
+    @cached_property
+    def _sorted(self) -> list[str]:
+        """All paths; those of a folder stand side by side."""
+        return sorted(self.files)
 
     def names_in(self, folder: str) -> tuple[str, ...]:
         """The names directly in a folder of which some file was read, sorted."""

@@ -11,7 +11,6 @@ from rankdeck_backends.preflight.comparing import odd_ones, told
 from rankdeck_backends.preflight.fabric_ports import NO_RDMA
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
-from rankdeck_profiles.fabric.choice import choose
 from rankdeck_profiles.fabric.devices import ROOT, Device, Kind, Port
 from rankdeck_profiles.readings import digits
 
@@ -68,17 +67,15 @@ def flap(node: ProbedNode, pool: ProbedPool) -> Outcome:
     changes = _changes(node)
     if not changes:
         return skipped("no RDMA device with a network interface" if node.fabric.devices else NO_RDMA)
-    usual = median(number for other in pool for number in _changes(other).values())
-    many = {
-        name: number
-        for name, number in changes.items()
-        if number > FLAPS or (len(pool) > 2 and number > max(FLAP_RATIO * usual, FLAPS_TO_COMPARE))
-    }
+    many = {name: number for name, number in changes.items() if number > FLAPS}
+    if len(pool) > 2 and max(changes.values()) > FLAPS_TO_COMPARE:
+        limit = FLAP_RATIO * _usual(pool)
+        many |= {name: number for name, number in changes.items() if number > max(limit, FLAPS_TO_COMPARE)}
     if not many:
         return passed(f"the carrier changed at most {max(changes.values())} times")
     listed = ", ".join(f"{name} {number} times" for name, number in many.items())
     return warned(
-        f"the carrier came and went: {listed} (the pool's median is {usual:g})",
+        f"the carrier came and went: {listed} (the pool's median is {_usual(pool):g})",
         *(Evidence.of(f"/sys/class/net/{name}/carrier_changes", number) for name, number in many.items()),
     )
 
@@ -137,6 +134,10 @@ def mtu_uniform(pool: ProbedPool) -> Outcome:
     return passed(f"MTU {next(iter(values.values()))} on every node", *evidence[:2])
 
 
+def _usual(pool: ProbedPool) -> float:
+    return median(number for node in pool for number in _changes(node).values())
+
+
 def _changes(node: ProbedNode) -> dict[str, int]:
     """Carrier changes of the RDMA devices' own interfaces."""
     own = {name for device in node.fabric.devices for name in device.netdevs}
@@ -175,8 +176,7 @@ def _narrow(device: Device) -> str:
 
 def _mtus(node: ProbedNode, pool: ProbedPool) -> list[tuple[Port, tuple[int, Evidence]]]:
     """The data ports that tell their MTU."""
-    choice = choose({each.name: each.fabric for each in pool})
-    ports: Iterable[Port] = choice.ports.get(node.name) or node.fabric.usable
+    ports: Iterable[Port] = pool.choice.ports.get(node.name) or node.fabric.usable
     found = ((port, _port_mtu(node, port)) for port in ports if port.kind is not Kind.EFA)
     return [(port, size) for port, size in found if size is not None]
 

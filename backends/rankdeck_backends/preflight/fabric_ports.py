@@ -122,21 +122,22 @@ def rate(node: ProbedNode, pool: ProbedPool) -> Outcome:
         return skipped(NO_RDMA)
     if not ports:
         return skipped("no port with a link and a GUID")
+    best: dict[tuple[str | None, Kind], float] = {}
+    elsewhere: dict[tuple[str | None, Kind, str], float] = {}
+    for other in pool:
+        for each in _rated(other):
+            model = _model(other, each)
+            best[model] = max(best.get(model, 0.0), each.gbits)
+            if other is not node:
+                place = (*model, each.name)
+                elsewhere[place] = max(elsewhere.get(place, 0.0), each.gbits)
     slow = []
     for port in ports:
         model = _model(node, port)
-        like = [each for each in ports if _model(node, each) == model]
-        others = [
-            each
-            for other in pool
-            if other is not node
-            for each in _rated(other)
-            if _model(other, each) == model
-        ]
-        best = max(each.gbits for each in (*like, *others))
-        same_place = [each.gbits for each in others if each.name == port.name]
-        if port.gbits < best and not (same_place and max(same_place) <= port.gbits):
-            slow.append((port, best))
+        # As fast as this port is on any other node: then it is so by design.
+        alike = elsewhere.get((*model, port.name), best[model]) <= port.gbits
+        if port.gbits < best[model] and not alike:
+            slow.append((port, best[model]))
     if not slow:
         rates = ", ".join(sorted({port.rate.raw for port in ports if port.rate}))
         return passed(f"all ports with a link at the rate of their model: {rates}")

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from rankdeck_backends.preflight.accelerators import Accelerators
+from rankdeck_profiles.fabric.choice import Choice, choose
 from rankdeck_profiles.fabric.node import NodeFabric
 from rankdeck_profiles.readings import Readings
 
@@ -88,6 +89,11 @@ class ProbedPool:
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    @cached_property
+    def choice(self) -> Choice:
+        """The RDMA ports that carry the data."""
+        return choose({node.name: node.fabric for node in self.nodes})
 
     @property
     def on_one_machine(self) -> bool:
