@@ -114,11 +114,11 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 def own_interface(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """net.iface on one node: is there any address that others could use."""
+    if pool.on_one_machine:
+        return skipped(ONE_MACHINE)
     if not node.fabric.interfaces:
         return skipped("the node's interfaces are not known")
     place = _meeting([node], pool).places.get(node.name)
-    if place is None and pool.on_one_machine:
-        return skipped(ONE_MACHINE)
     if place is None:
         return failed(
             "no interface that is up has an address that other nodes could use",
