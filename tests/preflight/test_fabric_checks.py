@@ -563,6 +563,21 @@ def test_a_key_at_another_index_is_handled_by_a_variable() -> None:
     assert not report.stopping
 
 
+def test_azure_s_accelerated_networking_is_no_fabric_and_stops_nothing() -> None:
+    """Azure's sizes without InfiniBand have an RDMA device all the same, which NCCL would take in vain."""
+    nodes = {
+        case: changed(
+            without(recorded(case), *(f"{SYS}/mlx5_ib{number}/" for number in range(8))),
+            syscalls={"libibverbs_devices": 1},
+        )
+        for case in ("azure-ndv4-a", "azure-ndv4-b")
+    }
+    report = judge(nodes, replace(ASKED, recorded=True))
+    assert not [each for each in report.stopping if each.id.startswith(("ib.", "roce.", "ofed.", "gdr."))]
+    assert report.variables is not None
+    assert report.variables.handles("NCCL_IB_DISABLE", "azure-ndv4-a")
+
+
 def test_what_only_matters_between_machines_stops_no_run_on_one() -> None:
     broken = broken_peermem(without_module("ib_uverbs")(healthy()))
     assert not judge({"n1": broken}, ASKED).stopping

@@ -50,6 +50,10 @@ def gid(node: ProbedNode, pool: ProbedPool) -> Outcome:
         return skipped(
             f"{names}: no RoCE v2 address over IPv4, and none needed: InfiniBand has the data", *shown
         )
+    if node.fabric.azure:
+        return skipped(
+            f"{names}: Azure's accelerated networking, which carries no RDMA between machines", *shown
+        )
     return failed(f"{names}: no RoCE v2 address over IPv4 on an interface that is up", *shown)
 
 
@@ -274,7 +278,7 @@ CHECKS = (
         reads=f"{ROOT}/*/ports/*/gids, gid_attrs/types, gid_attrs/ndevs",
         rule=(
             "fail: no entry of type RoCE v2 with an IPv4 address on an interface that is up; warn: some "
-            "ports have none; skip: InfiniBand has the data"
+            "ports have none; skip: InfiniBand has the data, or it is Azure's accelerated networking"
         ),
         symptom="`ibv_modify_qp ... Network is unreachable`, or a hang",
         fix="give the port's interface an IPv4 address; see cma_roce_mode",
