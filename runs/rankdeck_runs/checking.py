@@ -97,7 +97,6 @@ def replayed(readings: Mapping[str, Readings], profile: Profile | None, framewor
             master_port=profile.master_port,
             options=profile.options,
             communication=profile.communication_backend,
-            communication=profile.communication_backend,
         )
     return Checked(judge(readings, asked), readings)
 
@@ -247,7 +246,6 @@ def asked_of_plan(profile: Profile, pool: Pool, planned: LaunchPlan, facts: Mapp
         addresses={node.node: node.address for node in planned.nodes},
         options=profile.options,
         communication=profile.communication_backend,
-        communication=profile.communication_backend,
         open_mpi=_open_mpi(facts.get(planned.head.node)),
     )
 
@@ -273,7 +271,6 @@ def asked_of_pool(
         slots=profile.procs_per_node or pool.slots,
         master_port=profile.master_port,
         options=profile.options,
-        communication=profile.communication_backend,
         communication=profile.communication_backend,
     )
 
