@@ -132,8 +132,6 @@ def node(environment):
     for path in _PLAIN:
         for found in _spread(path):
             yield from _one(found)
-    for path in _users_own(environment):
-        yield from _one(path)
     for module in _MODULES:
         yield from _folder("/sys/module/" + module, ["initstate", "version"])
     for net in _names("/sys/class/net"):
@@ -142,6 +140,8 @@ def node(environment):
     for device in _names("/sys/bus/pci/devices"):
         yield from _function("/sys/bus/pci/devices/" + device)
     yield from _control_group()
+    for path in _users_own(environment):  # last: a home that hangs takes along what comes after it
+        yield from _one(path)
 
 
 def lines(found):
