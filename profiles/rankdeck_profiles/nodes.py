@@ -170,3 +170,17 @@ def _range(entry: str, pattern: str) -> list[str]:
     if bad is not None:
         raise NodeSyntaxError(entry, f'"{bad}" is no host name; allowed: {ALLOWED}')
     return hosts
+
+
+def folded(names: Iterable[str]) -> str:
+    """Many names in few words: `gpu[001-003,007]`; names that are in no row stand beside each other.
+
+    Args:
+        names: node names, in any order.
+    """
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet  # only where it is needed: 30 ms
+
+    given = list(dict.fromkeys(names))
+    plain = [name for name in given if _HOST.fullmatch(name)]
+    others = [name for name in given if not _HOST.fullmatch(name)]
+    return ", ".join([str(NodeSet.fromlist(plain, resolver=RESOLVER_NOGROUP)), *others] if plain else others)

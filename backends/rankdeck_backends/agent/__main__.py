@@ -1,4 +1,4 @@
-"""Where the agent starts: `session`, `supervise` or `shim`, each a face of its own."""
+"""Where the agent starts: `session`, `supervise`, `shim`, `join` or `there`, each a face of its own."""
 
 import sys
 
@@ -7,7 +7,8 @@ def main(arguments):
     """Run one face of the agent; returns the exit status.
 
     Args:
-        arguments: `session FOLDER`, `supervise DIR`, `shim DIR PROCESS -- PROGRAM...`, or `join FOLDER`.
+        arguments: `session FOLDER`, `supervise DIR`, `shim DIR PROCESS -- PROGRAM...`, `join FOLDER`, or
+            `there INTERPRETER`.
     """
     face = arguments[0] if arguments else ""
     if face == "session":
@@ -26,5 +27,10 @@ def main(arguments):
         from .mpi_shim import under_mpirun
 
         return under_mpirun(arguments[1:])
-    sys.stderr.write("rankdeck agent: found {!r}; allowed: session, supervise, shim, join\n".format(face))
+    if face == "there":
+        from .there import answer
+
+        return answer(arguments[1:])
+    allowed = "session, supervise, shim, join, there"
+    sys.stderr.write("rankdeck agent: found {!r}; allowed: {}\n".format(face, allowed))
     return 2

@@ -1,4 +1,4 @@
-"""Things that may hang, done in a child process with a time limit."""
+"""Things that may hang, done in child processes with time limits, several side by side."""
 
 import errno
 import os
@@ -25,8 +25,75 @@ def end_groups():
         kill_group(group)
 
 
+class Child:
+    """One thing under way. After `finish` it holds what came of it.
+
+    Attributes:
+        pid: the process, leader of a group of its own.
+        out, err: what it has written so far (bytes).
+        status: as in `Captured`; None while it runs, and for good if it had to be left.
+        timed_out: whether it had to be left.
+        took: seconds from its start to its end.
+    """
+
+    def __init__(self, pid, out, err, seconds):
+        """Take over a process that was just forked, and the ends to read from (`err` may be None)."""
+        self.pid = pid
+        self.out = self.err = b""
+        self.status = None
+        self.timed_out = False
+        self.took = 0.0
+        self._began = time.monotonic()
+        self.deadline = self._began + seconds
+        self.pipes = {out: "out"} if err is None else {out: "out", err: "err"}
+        GROUPS.add(pid)
+
+    def read(self, fd):
+        """Take what has come on one of the pipes."""
+        name = self.pipes[fd]
+        data = os.read(fd, 65536)
+        if not data:
+            self.close(fd)
+        elif len(getattr(self, name)) < _MOST:
+            setattr(self, name, getattr(self, name) + data)
+
+    def close(self, fd):
+        """Read no more from a pipe."""
+        del self.pipes[fd]
+        os.close(fd)
+
+    def end(self):
+        """Collect the process; kill it if its time is over. One in uninterruptible sleep is left behind."""
+        for fd in list(self.pipes):
+            self.close(fd)
+        self.status = _wait(self.pid, self.deadline)
+        self.took = time.monotonic() - self._began
+        GROUPS.discard(self.pid)
+        if self.status is None:
+            self.timed_out = True
+            kill_group(self.pid)
+            _wait(self.pid, time.monotonic() + 0.2)
+
+
 def capture(argv, seconds, environment=None, cwd=None):
     """Run a command, its output in memory; never waits longer than `seconds`, however it hangs.
+
+    Args: see `begin`.
+    """
+    child = begin(argv, seconds, environment, cwd)
+    finish([child])
+    return Captured(child.status, child.out, child.err, child.timed_out)
+
+
+def call(function, seconds):
+    """The bytes that `function()` returns, computed in a child; None if it took longer or failed."""
+    child = begin_call(function, seconds)
+    finish([child])
+    return child.out if child.status == 0 else None
+
+
+def begin(argv, seconds, environment=None, cwd=None):
+    """Start a command; `finish` waits for it.
 
     Args:
         argv: bytes words; the program is looked for in PATH.
@@ -40,21 +107,69 @@ def capture(argv, seconds, environment=None, cwd=None):
     pid = os.fork()
     if pid == 0:
         _become(argv, environment, cwd, out_write, err_write)
-    GROUPS.add(pid)
     os.close(out_write)
     os.close(err_write)
-    deadline = time.monotonic() + seconds
-    try:
-        parts = _collect([out_read, err_read], deadline)
-    finally:
-        os.close(out_read)
-        os.close(err_read)
-    status = _wait(pid, deadline)
-    GROUPS.discard(pid)
-    if status is None:
-        kill_group(pid)
-        _wait(pid, time.monotonic() + 0.2)  # one in uninterruptible sleep is left behind
-    return Captured(status, parts[0], parts[1], status is None)
+    return Child(pid, out_read, err_read, seconds)
+
+
+def begin_call(function, seconds):
+    """Start `function()` in a child.
+
+    Args:
+        function: returns bytes, or yields them piece by piece: what has come is kept if it hangs later.
+        seconds: the time limit.
+    """
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(read)
+            os.setsid()
+            made = function()
+            for data in [made] if isinstance(made, bytes) else made:
+                while data:
+                    data = data[os.write(write, data) :]
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(write)
+    return Child(pid, read, None, seconds)
+
+
+def finish(children, ended=None):
+    """Wait until all have ended or are out of time.
+
+    Args:
+        children: of `begin` and `begin_call`.
+        ended: called with each that has; a child that it returns is waited for as well.
+    """
+    waiting = select.poll()
+    under_way = []
+    owners = {}
+
+    def take(child):
+        under_way.append(child)
+        for fd in child.pipes:
+            owners[fd] = child
+            waiting.register(fd, select.POLLIN)
+
+    for child in children:
+        take(child)
+    while under_way:
+        soonest = min(child.deadline for child in under_way) - time.monotonic()
+        for fd, _ in waiting.poll(max(0, int(soonest * 1000) + 1)):
+            owners[fd].read(fd)
+            if fd not in owners[fd].pipes:
+                waiting.unregister(fd)
+        now = time.monotonic()
+        for child in [child for child in under_way if not child.pipes or child.deadline <= now]:
+            under_way.remove(child)
+            for fd in child.pipes:
+                waiting.unregister(fd)
+            child.end()
+            following = ended(child) if ended else None
+            if following is not None:
+                take(following)
 
 
 def _become(argv, environment, cwd, out, err):
@@ -76,57 +191,6 @@ def _become(argv, environment, cwd, out, err):
         os.write(2, str(error).encode("utf-8", "replace"))
     finally:
         os._exit(126)
-
-
-def call(function, seconds):
-    """The bytes that `function()` returns, computed in a child; None if it took longer or failed."""
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.close(read)
-            os.setsid()
-            data = function()
-            while data:
-                data = data[os.write(write, data) :]
-            os._exit(0)
-        finally:
-            os._exit(1)
-    GROUPS.add(pid)
-    os.close(write)
-    deadline = time.monotonic() + seconds
-    try:
-        data = _collect([read], deadline)[0]
-    finally:
-        os.close(read)
-    status = _wait(pid, deadline)
-    GROUPS.discard(pid)
-    if status is None:
-        kill_group(pid)
-        _wait(pid, time.monotonic() + 0.2)
-    return data if status == 0 else None
-
-
-def _collect(fds, deadline):
-    """Read until all have ended or the time is over."""
-    parts = dict.fromkeys(fds, b"")
-    waiting = select.poll()
-    for fd in fds:
-        waiting.register(fd, select.POLLIN)
-    left = len(fds)
-    while left:
-        seconds = deadline - time.monotonic()
-        if seconds <= 0:
-            break
-        for fd, _ in waiting.poll(int(seconds * 1000) + 1):
-            data = os.read(fd, 65536)
-            if data:
-                if len(parts[fd]) < _MOST:
-                    parts[fd] += data
-            else:
-                waiting.unregister(fd)
-                left -= 1
-    return [parts[fd] for fd in fds]
 
 
 def _wait(pid, deadline):

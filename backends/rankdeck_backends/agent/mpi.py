@@ -10,6 +10,8 @@ from .requests import field
 
 VERSION_LIMIT = 30.0
 """Seconds for `mpirun --version`: a cold parallel file system is slow."""
+FOLDER_LIMIT = 5.0
+"""Seconds for a file system to say whether a folder is there."""
 PYTHON_LIMIT = 120.0
 """Seconds for an interpreter to load an MPI library, or to look for distributions."""
 
@@ -65,7 +67,8 @@ class Surroundings:
         self.base, self.trouble = _made[key]
         own = self.base or environment.inherited()
         where = at_home(raw(cwd or "~"), own)
-        self.cwd = where if os.path.isdir(where) else None
+        # In a child: a network file system that hangs would hang whoever looks.
+        self.cwd = where if limited.call(lambda: b"1" * os.path.isdir(where), FOLDER_LIMIT) else None
         self.python = at_home(raw(field(asked, "python", str, "") or "python3"), own)
 
     def ask(self, argv, seconds, further=None):
@@ -98,13 +101,14 @@ def facts(asked):
     }
     if around.base is None:
         return found
-    found.update(_launcher(around, raw(field(dict(asked, op="probe"), "mpirun", str, "") or "mpirun")))
+    found.update(launcher(around, raw(field(dict(asked, op="probe"), "mpirun", str, "") or "mpirun")))
     env = field(dict(asked, op="probe"), "env", dict, {})
     found.update(_library(around, {raw(name): raw(value) for name, value in env.items()}))
     return found
 
 
-def _launcher(around, name):
+def launcher(around, name):
+    """What is known of an mpirun (bytes) there: its family, version and path, or why there is none."""
     path = _on_path(at_home(name, around.base), around)
     if path is None:
         search = around.base.get(b"PATH", os.defpath.encode("ascii"))
@@ -121,6 +125,12 @@ def _launcher(around, name):
         note = printable(lines[0])[:200] if lines else "{} --version says nothing".format(printable(path))
         return {"family": "none" if done.status == NOT_FOUND else "other", "path": text(path), "note": note}
     return {"family": family, "path": text(path), "version": version_of(said)}
+
+
+def daemon(around):
+    """The path of what mpirun starts on other nodes: Open MPI's (5, then 4) or Hydra's program; or None."""
+    found = (_on_path(name, around) for name in (b"prted", b"orted", b"hydra_pmi_proxy"))
+    return next((text(path) for path in found if path), None)
 
 
 def _on_path(name, around):

@@ -33,9 +33,7 @@ def configure(parser: CommandParser) -> None:
         help="return as soon as the start is under way on every node, printing the run's id",
     )
     parser.add_argument(
-        "--skip-checks",
-        action="store_true",
-        help="launch although nodes lack something the profile needs; what it is, is told",
+        "--skip-checks", action="store_true", help="start although checks fail, or nodes lack something"
     )
     add_json(parser, "one JSON event a line while following; with --detach one document with the run's id")
 

@@ -1,0 +1,328 @@
+"""Preflight of a pool or of a planned run: what was read on its nodes and between them, and the verdicts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from rankdeck_backends.base import NodeError, NodeRefusal
+from rankdeck_profiles.errors import RankdeckError
+from rankdeck_profiles.facts import MpiFamily, NodeFacts
+from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
+from rankdeck_profiles.nodes import folded
+from rankdeck_profiles.plan import LaunchPlan
+from rankdeck_profiles.planner import plan
+from rankdeck_profiles.readings import Readings
+from rankdeck_runs.errors import without_node
+from rankdeck_runs.links import Links
+from rankdeck_runs.looking import with_clocks
+from rankdeck_runs.meeting import Meeting, meet, patience
+from rankdeck_runs.probing import Probed, probe_all, questions
+from rankdeck_runs.sharing import PATIENCE
+from rankdeck_runs.values import objects
+
+if TYPE_CHECKING:  # the checks take longer to import than all else here: they are, beside the asking
+    from rankdeck_backends.preflight.finding import Finding
+    from rankdeck_backends.preflight.judge import Report
+    from rankdeck_backends.preflight.subject import Asked
+
+Progress = Callable[[str], None]
+
+
+SHARING_IN_A_HURRY = 1.0
+"""Seconds for a shared folder to show what another node wrote, while a launch waits."""
+NETWORK_TYPES = (
+    "nfs",
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "ceph",
+    "fuse.",
+    "wekafs",
+    "glusterfs",
+    "cifs",
+    "smb",
+    "panfs",
+    "pvfs",
+)
+"""How the types of file systems that several nodes mount begin (/proc/mounts)."""
+BY_MPIRUN = ("mpi", "horovod")
+"""The frameworks whose mpirun logs in from node to node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What preflight found."""
+
+    report: Report
+    readings: Mapping[str, Readings]
+    """By node, the head first; of a node that was not reached only why."""
+    unreached: tuple[str, ...] = ()
+    """The nodes that could not be reached."""
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The nodes that were reached and yet could not be looked at: nothing is known of them."""
+        return tuple(
+            node
+            for node, each in self.readings.items()
+            if node not in self.unreached and "unread" in (each.mapping("ssh") or {})
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The shape promised by `rankdeck check --json`."""
+        return self.report.to_json()
+
+
+def replayed(readings: Mapping[str, Readings], profile: Profile | None, framework: str) -> Checked:
+    """Judge recorded nodes: the same verdicts as when they were read. Nothing is contacted.
+
+    Args:
+        readings: by node, the head first.
+        profile: what is to be run there; None: nothing in particular.
+        framework: where there is no profile, for which framework.
+    """
+    from rankdeck_backends.preflight.judge import judge
+    from rankdeck_backends.preflight.subject import Asked
+
+    asked = Asked(framework=framework, recorded=True)
+    if profile is not None:
+        asked = replace(
+            asked,
+            framework=profile.framework,
+            env=profile.env,
+            slots=profile.procs_per_node,
+            master_port=profile.master_port,
+            options=profile.options,
+            communication=profile.communication_backend,
+        )
+    return Checked(judge(readings, asked), readings)
+
+
+async def check(
+    links: Links, profile: Profile | None, pool: Pool, progress: Progress, framework: str
+) -> Checked:
+    """Look at the nodes, let them try each other, and judge. See `Engine.check`."""
+    nodes = pool.nodes[: profile.nodes] if profile is not None and profile.nodes is not None else pool.nodes
+    progress(f"looking at {len(nodes)} {'node' if len(nodes) == 1 else 'nodes'} of pool {pool.name}")
+    load_checks()
+    asked_for = questions(profile) if profile is not None else {}
+    probed, failed = await probe_all(links, profile, pool, nodes, progress, asked_for)
+    facts = {name: each.facts for name, each in probed.items()}
+    reached = tuple(node for node in nodes if node.name in facts)
+    if profile is not None and not failed:
+        planned = plan(profile, pool, facts)
+        asked = asked_of_plan(profile, pool, planned, facts)
+        order = [node.node for node in planned.nodes]
+        reached = tuple(sorted(reached, key=lambda node: order.index(node.name)))
+    else:
+        asked = asked_of_pool(profile, pool, facts, framework)
+    readings = await read_between(
+        links,
+        pool,
+        reached,
+        facts,
+        probed,
+        asked,
+        progress,
+        folder=folder_of(profile, pool),
+        in_a_hurry=False,
+    )
+    for name, error in failed.items():
+        readings[name] = Readings(syscalls={"ssh": _why_unreached(name, error)})
+    return Checked(await judged(readings, asked), readings, tuple(failed))
+
+
+def folder_of(profile: Profile | None, pool: Pool) -> str | None:
+    """The folder that a run's nodes may share: its working directory."""
+    if profile is None or pool.backend is BackendKind.LOCAL or profile.workdir in ("", "."):
+        return None
+    return profile.workdir
+
+
+def _log_ins(addresses: Mapping[str, str], asked: Asked) -> dict[str, list[str]]:
+    """The words after `ssh` by which an mpirun logs in to each node; none where there is no mpirun."""
+    if asked.framework not in BY_MPIRUN:
+        return {}
+    more = asked.options.get("ssh_args") or []
+    own = [str(word) for word in (more.split() if isinstance(more, str) else more)]
+    return {node: [*own, address] for node, address in addresses.items()}
+
+
+def _on_network(readings: Mapping[str, Readings]) -> bool:
+    """Whether some node has the working directory on a file system of several nodes.
+
+    A folder on a node's own disk promises nothing to the others: `sw.code` compares what is in it.
+    """
+    return any(
+        entry.get("purpose") == "cwd" and str(entry.get("type")).startswith(NETWORK_TYPES)
+        for each in readings.values()
+        for entry in objects(each.syscalls, "paths")
+    )
+
+
+async def judged(readings: Mapping[str, Readings], asked: Asked) -> Report:
+    """The verdicts, worked out on another thread: of 64 nodes they take half a second."""
+
+    def judge_all() -> Report:
+        from rankdeck_backends.preflight.judge import judge
+
+        return judge(readings, asked)
+
+    return await asyncio.to_thread(judge_all)
+
+
+def load_checks() -> asyncio.Future[None]:
+    """Import the checks on another thread, while nodes are being asked; nothing need wait for it."""
+
+    def load() -> None:
+        import rankdeck_backends.preflight.judge  # noqa: F401
+
+    return asyncio.get_running_loop().run_in_executor(None, load)
+
+
+async def read_between(
+    links: Links,
+    pool: Pool,
+    nodes: tuple[PoolNode, ...],
+    facts: Mapping[str, NodeFacts],
+    probed: Mapping[str, Probed],
+    asked: Asked,
+    progress: Progress,
+    *,
+    folder: str | None,
+    in_a_hurry: bool,
+) -> dict[str, Readings]:
+    """All readings of these nodes (the head first): what each told, the clocks, and what lies between them.
+
+    Args:
+        links: to the nodes.
+        pool: theirs.
+        nodes: those that were reached.
+        facts: what they are.
+        probed: what was read there.
+        asked: for the port, and addresses that are settled.
+        progress: told what is under way.
+        folder: one that the nodes may share; None: none is asked about.
+        in_a_hurry: a launch waits for it.
+    """
+    if not nodes:
+        return {}
+    readings = with_clocks(
+        {node.name: probed[node.name].readings for node in nodes},
+        {node.name: probed[node.name].clock for node in nodes},
+    )
+    if len(nodes) > 1:
+        progress(f"letting {len(nodes)} nodes reach each other")
+    port = asked.master_port if asked.master_port is not None else facts[nodes[0].name].free_port
+    addresses = {node.name: asked.addresses.get(node.name) or facts[node.name].address for node in nodes}
+    meeting = Meeting(
+        pool,
+        nodes,
+        addresses,
+        {node.name: facts[node.name].interface for node in nodes},
+        port,
+        patience(pool, in_a_hurry=in_a_hurry),
+        folder if _on_network(readings) else None,
+        SHARING_IN_A_HURRY if in_a_hurry else PATIENCE,
+        _log_ins(addresses, asked) if pool.backend is BackendKind.SSH else {},
+    )
+    return await meet(links, meeting, readings)
+
+
+def asked_of_plan(profile: Profile, pool: Pool, planned: LaunchPlan, facts: Mapping[str, NodeFacts]) -> Asked:
+    """What a planned run asks of its nodes."""
+    from rankdeck_backends.preflight.subject import Asked
+
+    return Asked(
+        framework=profile.framework,
+        env=profile.env,
+        slots=pool.slots,
+        slots_of={node.node: len(node.ranks) for node in planned.nodes},
+        master_port=planned.head.port,
+        interface=pool.interface,
+        addresses={node.node: node.address for node in planned.nodes},
+        options=profile.options,
+        communication=profile.communication_backend,
+        open_mpi=_open_mpi(facts.get(planned.head.node)),
+    )
+
+
+def asked_of_pool(
+    profile: Profile | None, pool: Pool, facts: Mapping[str, NodeFacts], framework: str
+) -> Asked:
+    """What is asked of a pool where nothing is planned: no profile, or a node that was not reached."""
+    from rankdeck_backends.preflight.subject import Asked
+
+    asked = Asked(
+        framework=framework,
+        slots=pool.slots,
+        interface=pool.interface,
+        addresses={name: each.address for name, each in facts.items()},
+    )
+    if profile is None:
+        return asked
+    return replace(
+        asked,
+        framework=profile.framework,
+        env=profile.env,
+        slots=profile.procs_per_node or pool.slots,
+        master_port=profile.master_port,
+        options=profile.options,
+        communication=profile.communication_backend,
+    )
+
+
+def _open_mpi(head: NodeFacts | None) -> int | None:
+    """Open MPI's major version on the head node, whose mpirun starts all; 0: another MPI; None: not known."""
+    if head is None or head.mpi is None or head.mpi.family is MpiFamily.NONE:
+        return None
+    major = head.mpi.version.partition(".")[0]
+    return int(major) if head.mpi.family is MpiFamily.OPEN_MPI and major.isdecimal() else 0
+
+
+_ALSO_A_NEED = {
+    "file": ("sw.code",),
+    "dir": ("sw.code", "sw.python", "fs.hung"),
+    "program": ("sw.python", "sw.mpi"),
+    "setup": ("sw.python", "sw.torch", "sw.mpi"),
+}
+"""Checks that see the same as a plan's need of that kind (`Need.kind`): what is missing is told once."""
+
+
+def stopping(report: Report, failed: Mapping[str, RankdeckError]) -> tuple[Finding, ...]:
+    """The reasons not to launch, without those that are told as something missing on a node already.
+
+    Args:
+        report: of preflight.
+        failed: by node, what a plan's needs were refused with.
+    """
+    told = {
+        (node, check)
+        for node, error in failed.items()
+        if isinstance(error, NodeRefusal)
+        for problem in error.problems
+        for check in _ALSO_A_NEED.get(problem.kind, ())
+    }
+    return tuple(
+        finding
+        for finding in report.stopping
+        if not finding.nodes or any((node, finding.id) not in told for node in finding.nodes)
+    )
+
+
+def problems_of_findings(findings: Iterable[Finding]) -> list[tuple[str, str]]:
+    """(nodes, cause with its fix) for each reason not to launch; several nodes share a line."""
+    return [(folded(finding.nodes) or "all nodes", _cause(finding)) for finding in findings]
+
+
+def _cause(finding: Finding) -> str:
+    fix = f"\n    fix: {finding.fix}" if finding.fix else ""
+    return f"{finding.message} [{finding.id}]{fix}"
+
+
+def _why_unreached(node: str, error: RankdeckError) -> dict[str, Any]:
+    step = str(error.step) if isinstance(error, NodeError) else "agent"
+    return {"state": step, "message": without_node(node, error.message), "hint": error.hint}
