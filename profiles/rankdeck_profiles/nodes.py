@@ -79,6 +79,17 @@ def expand(entries: Iterable[str]) -> tuple[PoolNode, ...]:
     return tuple(named)
 
 
+def fold(names: Iterable[str]) -> str:
+    """Node names as a person reads many of them: `gpu[001-004,007]`; others in a row."""
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+    listed = list(names)
+    try:
+        return str(NodeSet.fromlist(listed, resolver=RESOLVER_NOGROUP))
+    except NodeSetException:
+        return ", ".join(listed)
+
+
 def read_hostfile(text: str) -> tuple[HostfileLine, ...]:
     """The lines of a host file: `host`, `host slots=N` or `host:N`, with `#` comments.
 
