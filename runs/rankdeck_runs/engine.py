@@ -13,6 +13,7 @@ from rankdeck_backends import CONNECT_TIMEOUT
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.model import Pool, Profile
 from rankdeck_runs import events
+from rankdeck_runs.checking import Checked, check
 from rankdeck_runs.follow import RunFollower
 from rankdeck_runs.home import RunHome
 from rankdeck_runs.launching import launch
@@ -79,6 +80,29 @@ class Engine:
             PrepareError: nodes could not be reached; lists every one.
         """
         return self._network.submit(probe(self._links, pool, progress or _say_nothing))
+
+    def check(
+        self,
+        profile: Profile | None,
+        pool: Pool,
+        progress: Progress | None = None,
+        *,
+        framework: str = "torchrun",
+    ) -> Future[Checked]:
+        """Preflight only: read all on the nodes and between them, and judge; nothing is planned for good.
+
+        Nodes that can't be reached are findings of the report, and named in `Checked.unreached`.
+
+        Args:
+            profile: what is to be run there; None: the pool alone.
+            pool: the nodes.
+            progress: told what is under way.
+            framework: where there is no profile, for which framework the pool is judged.
+
+        Raises (in the future):
+            PlanError: profile, pool and facts do not fit together.
+        """
+        return self._network.submit(self._check(profile, pool, progress or _say_nothing, framework))
 
     def launch(self, prepared: Prepared, progress: Progress | None = None) -> Future[str]:
         """Record the run and start it on every node; gives its id once the start is under way on all.
@@ -164,6 +188,11 @@ class Engine:
         except BaseException:
             await self._links.close_unused()
             raise
+
+    async def _check(
+        self, profile: Profile | None, pool: Pool, progress: Progress, framework: str
+    ) -> Checked:
+        return await check(self._links, profile, pool, progress, framework)
 
     async def _launch(self, prepared: Prepared, progress: Progress) -> str:
         try:

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from rankdeck_backends.base import NodeRefusal
 from rankdeck_backends.connection import AgentConnection
-from rankdeck_backends.facts import from_probe
-from rankdeck_profiles import frameworks
+from rankdeck_backends.preflight.judge import Report, judge
 from rankdeck_profiles.errors import PlanError, RankdeckError
 from rankdeck_profiles.facts import NodeFacts
-from rankdeck_profiles.leftovers import LEFTOVERS
-from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
-from rankdeck_profiles.plan import LaunchPlan, NodePlan
-from rankdeck_profiles.planner import DEFAULT_PORT, plan
+from rankdeck_profiles.model import Pool, Profile
+from rankdeck_profiles.plan import LaunchPlan, Need, NodePlan
+from rankdeck_profiles.planner import plan
+from rankdeck_runs import probing
+from rankdeck_runs.checking import asked_of_plan, problems_of_report, read_between
 from rankdeck_runs.errors import NODE_NOT_REACHED, PrepareError, hints_of, not_reached, problems_of
 from rankdeck_runs.gathering import from_all
 from rankdeck_runs.links import Links
+from rankdeck_runs.probing import probe_all, questions
 from rankdeck_runs.values import objects
 
 Progress = Callable[[str], None]
 
-PORTS_TRIED = 200
-"""How many ports from 29500 up the head node may try before it gives up on proposing one."""
-PROBE_TIMEOUT = 30.0
-"""Seconds for a node to say what it is."""
 CHECK_TIMEOUT = 600.0
-"""Seconds for a node's `check`, or a probe with the framework's questions: it runs the profile's setup lines,
-and loading modules from a cold file server takes minutes."""
+"""Seconds for a node's `check`: it runs the profile's setup lines, and loading modules from a cold file
+server takes minutes."""
+CHECK_FAILED = 1
+"""Exit status: preflight found something that would break the run."""
+WRONG = 2
+"""Exit status: what the profile names is not on the nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Prepared:
     facts: Mapping[str, NodeFacts]
     problems: tuple[tuple[str, str], ...] = ()
     """(node, problem) that were found and overruled with `skip_checks`; else empty."""
+    report: Report | None = None
+    """What preflight found."""
 
 
 async def prepare(
@@ -50,42 +53,33 @@ async def prepare(
     """Probe, plan and check. See `Engine.prepare`."""
     nodes = pool.nodes[: profile.nodes] if profile.nodes is not None else pool.nodes
     progress(f"looking at {_count(len(nodes), 'node')} of pool {pool.name}")
-    facts = await _probe_all(links, pool, nodes, progress, questions(profile))
+    probed, unreached = await probe_all(links, profile, pool, nodes, progress, questions(profile))
+    if unreached:
+        raise _prepare_error(unreached)
+    facts = {name: each.facts for name, each in probed.items()}
     planned = plan(profile, pool, facts)
     _refuse_dealt_ranks(planned)
     progress(f"checking {_count(len(planned.nodes), 'node')}")
-    failed = await _check_all(links, pool, planned)
-    if failed and not (skip_checks and not not_reached(failed)):
-        raise _prepare_error(failed)
-    return Prepared(profile, pool, planned, facts, tuple(problems_of(failed)))
+    asked = asked_of_plan(profile, pool, planned)
+    by_name = {node.name: node for node in nodes}
+    used = tuple(by_name[node.node] for node in planned.nodes)
+    (_, failed), readings = await asyncio.gather(
+        _check_all(links, pool, planned),
+        read_between(links, pool, used, facts, probed, asked, progress, in_a_hurry=True),
+    )
+    report = judge(readings, asked)
+    problems = problems_of(failed) + problems_of_report(report)
+    if not_reached(failed) or (problems and not skip_checks):
+        raise _refusal(failed, report)
+    return Prepared(profile, pool, planned, facts, tuple(problems), report)
 
 
 async def probe(links: Links, pool: Pool, progress: Progress) -> dict[str, NodeFacts]:
     """Ask every node of a pool what it is. See `Engine.probe`."""
-    return await _probe_all(links, pool, pool.nodes, progress)
-
-
-async def _probe_all(
-    links: Links,
-    pool: Pool,
-    nodes: tuple[PoolNode, ...],
-    progress: Progress,
-    asked: Mapping[str, Any] | None = None,
-) -> dict[str, NodeFacts]:
-    reached = 0
-
-    async def probe_one(node: PoolNode) -> NodeFacts:
-        nonlocal reached
-        async with links.use(pool.backend, node) as connection:
-            facts = await _probe(connection, node, pool, asked or {})
-        reached += 1
-        progress(f"{node.name} answered ({reached} of {len(nodes)})")
-        return facts
-
-    found, failed = await from_all({node.name: probe_one(node) for node in nodes})
+    facts, failed = await probing.probe(links, pool, progress)
     if failed:
         raise _prepare_error(failed)
-    return found
+    return facts
 
 
 def _refuse_dealt_ranks(planned: LaunchPlan) -> None:
@@ -98,55 +92,16 @@ def _refuse_dealt_ranks(planned: LaunchPlan) -> None:
         )
 
 
-def questions(profile: Profile) -> dict[str, Any]:
-    """What a profile's framework asks of the nodes beside what every probe tells.
-
-    Args:
-        profile: the profile.
-
-    Returns:
-        Fields of the probe's request (docs/agent-protocol.md); empty for most frameworks.
-    """
-    framework = frameworks.get(profile.framework)
-    where = {
-        "python": profile.python or "python3",
-        "setup": list(profile.setup),
-        "cwd": profile.workdir,
-        "remove": [],
-    }
-    asked: dict[str, Any] = {}
-    if framework.asks_mpi:
-        asked["mpi"] = {"mpirun": framework.option(profile, "mpirun") or "mpirun", **where}
-    if framework.software:
-        asked["software"] = {"names": list(framework.software), **where}
-    return asked
-
-
-async def _probe(
-    connection: AgentConnection, node: PoolNode, pool: Pool, asked: Mapping[str, Any]
-) -> NodeFacts:
-    # A local node is one loopback address: the port must be free on that. Elsewhere rank 0 listens on all
-    # addresses.
-    address = node.host if pool.backend is BackendKind.LOCAL else ""
-    reply = await connection.request(
-        "probe",
-        timeout=CHECK_TIMEOUT if asked else PROBE_TIMEOUT,
-        ports={"address": address, "start": DEFAULT_PORT, "count": PORTS_TRIED},
-        leftovers=[leftover.pattern for leftover in LEFTOVERS],
-        **asked,
-    )
-    return from_probe(node, pool, reply.header, reached_at=connection.reached_at)
-
-
-async def _check_all(links: Links, pool: Pool, planned: LaunchPlan) -> dict[str, RankdeckError]:
+async def _check_all(
+    links: Links, pool: Pool, planned: LaunchPlan
+) -> tuple[dict[str, None], dict[str, RankdeckError]]:
     by_name = {node.name: node for node in pool.nodes}
 
     async def check(node: NodePlan) -> None:
         async with links.use(pool.backend, by_name[node.node]) as connection:
             await _check(connection, node, planned)
 
-    _, failed = await from_all({node.node: check(node) for node in planned.nodes})
-    return failed
+    return await from_all({node.node: check(node) for node in planned.nodes})
 
 
 async def _check(connection: AgentConnection, node: NodePlan, planned: LaunchPlan) -> None:
@@ -154,7 +109,11 @@ async def _check(connection: AgentConnection, node: NodePlan, planned: LaunchPla
     reply = await connection.request(
         "check",
         timeout=CHECK_TIMEOUT,
-        needs=[{"kind": n.kind, "value": n.value, "by": n.by, "why": n.why} for n in node.needs],
+        needs=[
+            {"kind": n.kind, "value": n.value, "by": n.by, "why": n.why}
+            for n in node.needs
+            if not _is_rendezvous(n, planned)
+        ],
         cwd=node.cwd or (process.cwd if process else ""),
         setup=list(planned.setup),
         env=dict(node.rank_env or (process.env if process else {})),
@@ -165,8 +124,24 @@ async def _check(connection: AgentConnection, node: NodePlan, planned: LaunchPla
         raise NodeRefusal.from_check(node.node, problems)
 
 
+def _is_rendezvous(need: Need, planned: LaunchPlan) -> bool:
+    """Whether it is the port at which preflight listens meanwhile, and of which it says more (port.free)."""
+    return need.kind == "port" and need.value.rpartition(":")[2] == str(planned.head.port)
+
+
+def _refusal(failed: Mapping[str, RankdeckError], report: Report) -> PrepareError:
+    """All that is wrong: with the nodes, and with what the run needs there."""
+    if not_reached(failed):
+        return _prepare_error(failed)
+    status = WRONG if failed else CHECK_FAILED
+    hints = [hints_of(failed)] if failed else []
+    if report.stopping:
+        hints.append("`rankdeck check` shows what else was found; --skip-checks starts the run all the same")
+    return PrepareError(problems_of(failed) + problems_of_report(report), "\n  ".join(hints), status)
+
+
 def _prepare_error(failed: Mapping[str, RankdeckError]) -> PrepareError:
-    status = NODE_NOT_REACHED if not_reached(failed) else 2
+    status = NODE_NOT_REACHED if not_reached(failed) else WRONG
     return PrepareError(problems_of(failed), hints_of(failed), status)
 
 

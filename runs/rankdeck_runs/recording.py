@@ -84,7 +84,12 @@ def _write_launch(record: Record, prepared: Prepared) -> None:
     _write_json(record.path / layout.PLAN, prepared.plan.to_json())
     _write_json(record.path / layout.FACTS, {name: facts.to_json() for name, facts in prepared.facts.items()})
     found = [{"node": node, "message": message} for node, message in prepared.problems]
-    _write_json(record.path / layout.FINDINGS, {"overruled": found, "warnings": list(prepared.plan.warnings)})
+    findings = {
+        "overruled": found,
+        "warnings": list(prepared.plan.warnings),
+        "preflight": prepared.report.to_json() if prepared.report is not None else None,
+    }
+    _write_json(record.path / layout.FINDINGS, findings)
 
 
 def _created(run_id: str, profile: str, pool: str, prepared: Prepared) -> Mapping[str, Any]:

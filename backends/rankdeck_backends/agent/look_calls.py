@@ -23,6 +23,8 @@ _WRITTEN = 1 << 20
 _HASHED = 64 << 20
 """Bytes of the entry script that are hashed at most."""
 _GIT_LIMIT = 1.5
+_DEVICES = {"kfd_open": "/dev/kfd", "imex_channel": "/dev/nvidia-caps-imex-channels/channel0"}
+"""Device files that ranks must be able to open, by the key of their answer."""
 _STA_UNSYNC = 0x40  # linux/timex.h
 _CALL_LIMIT = 3.0
 """Seconds for the name service to answer, and for a device file to open."""
@@ -36,15 +38,16 @@ def quick(environment):
     Args:
         environment: {NAME: value} as bytes: what ranks will have.
     """
+    user = identity.user_name()
     found = {
         "hostname": socket.gethostname(),
         "in_container": _in_container(),
         "uid": os.getuid(),
         "gid": os.getgid(),
-        "user": identity.user_name(),
+        "user": user,
         "home": text(at_home(b"~", environment)),
         "cpus_allowed": len(os.sched_getaffinity(0)),
-        "linger": os.path.exists("/var/lib/systemd/linger/" + identity.user_name().replace("/", "")),
+        "linger": os.path.exists("/var/lib/systemd/linger/" + user.replace("/", "")),
     }
     for name in ("memlock", "nofile", "nproc"):
         soft, hard = resource.getrlimit(getattr(resource, "RLIMIT_" + name.upper()))
@@ -55,6 +58,8 @@ def quick(environment):
         found["glibc"] = (os.confstr("CS_GNU_LIBC_VERSION") or "").split()[-1]
     except (ValueError, IndexError, OSError):  # another C library
         pass
+    found.update(_shm())
+    found.update((key, "ENOENT") for key, device in _DEVICES.items() if not os.path.exists(device))
     synchronized = _synchronized()
     if synchronized is not None:
         found["ntp_synchronized"] = synchronized
@@ -73,11 +78,11 @@ def slow(environment, peers, paths, script, cwd):
     """
     asked = [
         ("resolve_self", lambda: _addresses(socket.gethostname()), _CALL_LIMIT, "timeout"),
-        ("shm", _shm, _CALL_LIMIT, None),
         ("tmp", partial(_tmp, environment), PATH_LIMIT, {"tmp_writable": "timeout"}),
-        ("kfd_open", partial(_open, "/dev/kfd"), _CALL_LIMIT, "timeout"),
-        ("imex_channel", partial(_open, "/dev/nvidia-caps-imex-channels/channel0"), _CALL_LIMIT, "timeout"),
     ]
+    for key, device in _DEVICES.items():
+        if os.path.exists(device):
+            asked.append((key, partial(_open, device), _CALL_LIMIT, "timeout"))
     verbs = [name for name in _listed("/sys/class/infiniband_verbs") if name.startswith("uverbs")]
     if verbs:
         opened = dict.fromkeys(verbs, "timeout")
@@ -112,7 +117,7 @@ def merged(answers):
     for key, value in answers.items():
         if value is None:
             continue
-        if key in ("shm", "tmp"):
+        if key == "tmp":
             found.update(value)
         elif key.startswith("path "):
             paths.append(value)
@@ -165,7 +170,10 @@ def _resolve(names):
 
 
 def _shm():
-    found = os.statvfs("/dev/shm")
+    try:
+        found = os.statvfs("/dev/shm")
+    except OSError:
+        return {}
     return {
         "shm_total_mib": found.f_blocks * found.f_frsize // _MIB,
         "shm_avail_mib": found.f_bavail * found.f_frsize // _MIB,

@@ -122,7 +122,7 @@ def launcher(around, name):
 
 
 def daemon(around):
-    """The path of the program that mpirun starts on other nodes: Open MPI's (5, then 4) or Hydra's; or None."""
+    """The path of what mpirun starts on other nodes: Open MPI's (5, then 4) or Hydra's program; or None."""
     found = (_on_path(name, around) for name in (b"prted", b"orted", b"hydra_pmi_proxy"))
     return next((text(path) for path in found if path), None)
 

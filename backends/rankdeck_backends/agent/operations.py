@@ -1,6 +1,6 @@
 """What a session does by children of its own: the table of operations and their time limits."""
 
-from . import check, look, probe, reading, start, stop
+from . import check, look, meet, probe, reading, start, stop, tokens
 from .follow import Follow
 from .jobs import Job
 
@@ -10,6 +10,10 @@ BY_CHILD = {
     # op: (function, seconds)
     "probe": (probe.answer, 15.0),
     "look": (look.answer, 45.0),
+    "listen": (meet.listen, 60.0),
+    "reach": (meet.reach, 30.0),
+    "reverse": (meet.reverse, 6.0),
+    "token": (tokens.token, 30.0),
     "shared": (reading.shared, 15.0),
     "check": (check.answer, 900.0),
     "start": (start.answer, 60.0),

@@ -179,12 +179,17 @@ class Session:
             else:
                 follow.finish(None)
             self.send({"id": request["id"], "ok": True})
+        elif op == "end":
+            for job in self._jobs.values():
+                if job.op == "listen" and job.id == request.get("job"):
+                    job.kill()
+            self.send({"id": request["id"], "ok": True})
         elif op in self._operations.BY_CHILD:
             function, seconds = self._operations.limit_of(request)
             request["folder"] = self.folder
             self.start_job(function, request, seconds)
         else:
-            allowed = sorted(list(self._operations.BY_CHILD) + ["ping", "follow", "watch", "unfollow"])
+            allowed = sorted(list(self._operations.BY_CHILD) + ["ping", "follow", "watch", "unfollow", "end"])
             raise AgentError(
                 "bad_request",
                 "op {!r}; allowed: {}".format(op, ", ".join(allowed)),

@@ -1,10 +1,10 @@
 """A face of the agent that runs where the program will: its interpreter, its environment, its libraries.
 
 Prints one line of JSON for each answer, `[key, value]`, at once: what a library that crashes or hangs takes
-along is only what comes after it. Nothing is imported that would start a GPU. Keys: docs/preflight.md.
+along is only what comes after it. Nothing is loaded that would start a GPU. ctypes is imported where a library
+is there to be asked: its import takes as long as all the rest. Keys: docs/preflight.md.
 """
 
-import ctypes
 import json
 import os
 import re
@@ -89,6 +89,8 @@ def _verbs():
     """Whether libibverbs loads, and how many devices it lists."""
 
     def look():
+        import ctypes
+
         try:
             library = ctypes.CDLL("libibverbs.so.1", use_errno=True)
         except OSError as error:
@@ -105,6 +107,8 @@ def _verbs():
 
 def _cuda_driver():
     def look():
+        import ctypes
+
         try:
             library = ctypes.CDLL("libcuda.so.1")
         except OSError:
@@ -138,6 +142,8 @@ def _nccl(cached, wheel):
 
 def _nccl_version(path):
     def look():
+        import ctypes
+
         number = ctypes.c_int(0)
         ctypes.CDLL(path).ncclGetVersion(ctypes.byref(number))
         # nccl.h, NCCL_VERSION: two digits for the minor version since 2.9
@@ -175,6 +181,8 @@ def _is_plugin(name):
 
 def _loads(path):
     def look():
+        import ctypes
+
         try:
             ctypes.CDLL(path)
         except OSError as error:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from rankdeck_backends.preflight import gpu_health, gpu_links, gpu_presence, gpu_use
 from rankdeck_backends.preflight.check import Check
 
-CHECKS: tuple[Check, ...] = ()
+CHECKS: tuple[Check, ...] = (
+    *gpu_presence.CHECKS,
+    *gpu_links.CHECKS,
+    *gpu_health.CHECKS,
+    *gpu_use.CHECKS,
+)
 
 
 def find(check_id: str) -> Check | None:

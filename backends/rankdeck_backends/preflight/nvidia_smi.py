@@ -29,7 +29,6 @@ _NO_VALUE = (
 
 _LOST = re.compile(r"Unable to determine the device handle for (?:GPU)?\s*(\S.*)|GPU is lost", re.IGNORECASE)
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
-_ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _LINK = re.compile(r"\s+Link\s+([0-9]+):\s*(.+?)\s*$")
 _LISTED = re.compile(r"GPU ([0-9]+): ")
 
@@ -145,64 +144,8 @@ class Smi:
         return None if asked is None or asked.rc != 0 else _links(asked.stdout)
 
     @cached_property
-    def topology(self) -> Topology | None:
-        """`nvidia-smi topo -m`; None: not asked, or no answer."""
-        asked = self.readings.command("nvidia-smi", "topo", "-m")
-        return None if asked is None or asked.rc != 0 else parse_topology(asked.stdout)
-
-    @cached_property
     def _ran(self) -> tuple[CommandReading, ...]:
         return tuple(self.readings.ran("nvidia-smi"))
-
-
-@dataclass(frozen=True, slots=True)
-class Topology:
-    """How GPUs and NICs are joined, as `nvidia-smi topo -m` draws it."""
-
-    relations: Mapping[tuple[str, str], str]
-    """(row, column) -> `NV18`, `PIX`, `SYS`, ...; without the diagonal."""
-    nics: Mapping[str, str]
-    """`NIC0` -> `mlx5_0`, from its legend; old drivers name the columns so themselves."""
-
-    @property
-    def gpus(self) -> tuple[str, ...]:
-        """The names of its GPU rows."""
-        return tuple(dict.fromkeys(row for row, _ in self.relations if row.startswith("GPU")))
-
-    def between_gpus(self) -> dict[tuple[str, str], str]:
-        """The relation of each pair of GPUs, once."""
-        return {
-            (row, column): cell
-            for (row, column), cell in self.relations.items()
-            if row.startswith("GPU") and column.startswith("GPU") and (len(row), row) < (len(column), column)
-        }
-
-    def to_nics(self, gpu: str) -> dict[str, str]:
-        """The relation of one GPU to each NIC, by the NIC's own name."""
-        return {
-            self.nics.get(column, column): cell
-            for (row, column), cell in self.relations.items()
-            if row == gpu and not column.startswith("GPU")
-        }
-
-
-def parse_topology(text: str) -> Topology:
-    """The table and its NIC legend. The header may be underlined by terminal escapes."""
-    lines = _ESCAPE.sub("", text).splitlines()
-    columns: list[str] = []
-    relations: dict[tuple[str, str], str] = {}
-    for line in lines:
-        cells = [cell.strip() for cell in line.split("\t")]
-        if not columns:
-            if len(cells) > 1 and not cells[0] and cells[1].startswith("GPU"):
-                columns = [cell for cell in cells[1:] if cell and not cell.endswith(("Affinity", "NUMA ID"))]
-        elif not line.strip() or line.startswith("Legend"):
-            break
-        else:
-            pairs = zip(columns, cells[1:], strict=False)
-            relations.update({(cells[0], column): cell for column, cell in pairs if cell not in ("X", "")})
-    legend = (re.fullmatch(r"\s*(NIC[0-9]+): (\S+)\s*", line) for line in lines)
-    return Topology(relations, {found[1]: found[2] for found in legend if found})
 
 
 def _fields(query: CommandReading) -> Sequence[str]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from rankdeck_backends.preflight.accelerators import Accelerators
+from rankdeck_profiles.fabric.node import NodeFabric
 from rankdeck_profiles.readings import Readings
 
 
@@ -43,6 +44,11 @@ class ProbedNode:
 
     name: str
     readings: Readings
+
+    @cached_property
+    def fabric(self) -> NodeFabric:
+        """What its readings say about its network."""
+        return NodeFabric(self.readings)
 
     @cached_property
     def hostname(self) -> str:

@@ -1,0 +1,159 @@
+"""Asking every node of a pool what it is, and all that preflight reads there, at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rankdeck_backends.connection import AgentConnection
+from rankdeck_backends.facts import from_probe
+from rankdeck_profiles import frameworks
+from rankdeck_profiles.errors import RankdeckError
+from rankdeck_profiles.facts import NodeFacts
+from rankdeck_profiles.leftovers import LEFTOVERS
+from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
+from rankdeck_profiles.planner import DEFAULT_PORT
+from rankdeck_profiles.readings import Readings
+from rankdeck_runs.errors import without_node
+from rankdeck_runs.gathering import from_all
+from rankdeck_runs.links import Links
+from rankdeck_runs.looking import clock, look, look_request
+
+Progress = Callable[[str], None]
+
+PORTS_TRIED = 200
+"""How many ports from 29500 up the head node may try before it gives up on proposing one."""
+PROBE_TIMEOUT = 30.0
+"""Seconds for a node to say what it is."""
+ASKED_TIMEOUT = 600.0
+"""The same with the framework's questions: it runs the profile's setup lines, and loading modules from a
+cold file server takes minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What one node told."""
+
+    facts: NodeFacts
+    readings: Readings
+    clock: tuple[float, float]
+    """How far ahead of this machine's its clock is, and how far off that may be, in seconds."""
+
+
+async def probe(
+    links: Links, pool: Pool, progress: Progress
+) -> tuple[dict[str, NodeFacts], dict[str, RankdeckError]]:
+    """Ask every node of a pool for its facts alone; what failed, by node, comes second."""
+    count = _Count(len(pool.nodes), progress)
+
+    async def probe_one(node: PoolNode) -> NodeFacts:
+        async with links.use(pool.backend, node) as connection:
+            facts = await _facts(connection, node, pool, {})
+        count.answered(node)
+        return facts
+
+    return await from_all({node.name: probe_one(node) for node in pool.nodes})
+
+
+async def probe_all(
+    links: Links,
+    profile: Profile | None,
+    pool: Pool,
+    nodes: tuple[PoolNode, ...],
+    progress: Progress,
+    asked: Mapping[str, Any],
+) -> tuple[dict[str, Probed], dict[str, RankdeckError]]:
+    """Ask nodes for facts, readings and the time.
+
+    Args:
+        links: to the nodes.
+        profile: what is to be run there; None: nothing in particular.
+        pool: theirs.
+        nodes: those of the pool that are asked.
+        progress: told of each that answered.
+        asked: the framework's `questions`.
+
+    Returns:
+        What each told, and for each that did not why, by node.
+    """
+    count = _Count(len(nodes), progress)
+
+    async def probe_one(node: PoolNode) -> Probed:
+        request = look_request(profile, pool, node, nodes)
+        async with links.use(pool.backend, node) as connection:
+            facts, readings, told = await asyncio.gather(
+                _facts(connection, node, pool, asked),
+                _readings(connection, request, progress),
+                clock(connection),
+            )
+        count.answered(node)
+        return Probed(facts, readings, told)
+
+    return await from_all({node.name: probe_one(node) for node in nodes})
+
+
+def questions(profile: Profile) -> dict[str, Any]:
+    """What a profile's framework asks of the nodes beside what every probe tells.
+
+    Args:
+        profile: the profile.
+
+    Returns:
+        Fields of the probe's request (docs/agent-protocol.md); empty for most frameworks.
+    """
+    framework = frameworks.get(profile.framework)
+    where = {
+        "python": profile.python or "python3",
+        "setup": list(profile.setup),
+        "cwd": profile.workdir,
+        "remove": [],
+    }
+    asked: dict[str, Any] = {}
+    if framework.asks_mpi:
+        asked["mpi"] = {"mpirun": framework.option(profile, "mpirun") or "mpirun", **where}
+    if framework.software:
+        asked["software"] = {"names": list(framework.software), **where}
+    return asked
+
+
+class _Count:
+    """Says which node has answered, and how many have."""
+
+    def __init__(self, total: int, progress: Progress) -> None:
+        self._total = total
+        self._reached = 0
+        self._progress = progress
+
+    def answered(self, node: PoolNode) -> None:
+        self._reached += 1
+        self._progress(f"{node.name} answered ({self._reached} of {self._total})")
+
+
+async def _facts(
+    connection: AgentConnection, node: PoolNode, pool: Pool, asked: Mapping[str, Any]
+) -> NodeFacts:
+    # A local node is one loopback address: the port must be free on that. Elsewhere rank 0 listens on all
+    # addresses.
+    address = node.host if pool.backend is BackendKind.LOCAL else ""
+    reply = await connection.request(
+        "probe",
+        timeout=ASKED_TIMEOUT if asked else PROBE_TIMEOUT,
+        ports={"address": address, "start": DEFAULT_PORT, "count": PORTS_TRIED},
+        leftovers=[leftover.pattern for leftover in LEFTOVERS],
+        **asked,
+    )
+    return from_probe(node, pool, reply.header, reached_at=connection.reached_at)
+
+
+async def _readings(connection: AgentConnection, request: Mapping[str, Any], progress: Progress) -> Readings:
+    """What was read there; where that failed, nothing is known, which hinders no launch."""
+    try:
+        return await look(connection, request)
+    except RankdeckError as error:
+        if connection.closed.done():
+            raise
+        told = without_node(connection.node, error.message)
+        progress(f"{connection.node} could not be looked at, its checks are skipped: {told}")
+        return Readings(syscalls={"ssh": {"state": "ok"}})
