@@ -11,7 +11,7 @@ from rankdeck_backends.preflight.alike import Alike, alike
 from rankdeck_backends.preflight.check import Group
 from rankdeck_backends.preflight.finding import Evidence, Finding, Verdict
 from rankdeck_backends.preflight.judge import Report
-from rankdeck_profiles.nodes import fold
+from rankdeck_profiles.nodes import folded
 
 EVIDENCE_SHOWN = 12
 """Raw values under one finding; a pool-wide one may have hundreds."""
@@ -55,7 +55,7 @@ def plain(text: str) -> str:
 
 def _summary(report: Report, stops: list[Alike]) -> str:
     nodes = (
-        f"{_count(len(report.nodes), 'node')}: {_code(fold(report.nodes))}." if report.nodes else "No node."
+        f"{_count(len(report.nodes), 'node')}: {_code(folded(report.nodes))}." if report.nodes else "No node."
     )
     if not stops:
         return f"{nodes} Nothing stops a launch."
@@ -84,8 +84,8 @@ def _entry(entry: Alike) -> list[str]:
 
 def _where(entry: Alike) -> str:
     if entry.of_pool:
-        return f"the pool, {_code(fold(entry.nodes))}" if entry.nodes else "the pool"
-    return _code(fold(entry.nodes))
+        return f"the pool, {_code(folded(entry.nodes))}" if entry.nodes else "the pool"
+    return _code(folded(entry.nodes))
 
 
 def _code(text: str) -> str:

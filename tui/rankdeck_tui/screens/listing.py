@@ -209,7 +209,7 @@ def _broken_rows(shelf: Shelf, kind: str, columns: int, look: Look) -> list[Row]
 
 def nodes_text(pool: Pool) -> str:
     """A pool's nodes, folded: `gpu[001-004]`."""
-    return nodes.fold(node.name for node in pool.nodes)
+    return nodes.folded(node.name for node in pool.nodes)
 
 
 def program_of(profile: Profile) -> str:
