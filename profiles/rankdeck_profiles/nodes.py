@@ -174,9 +174,9 @@ def folded(names: Iterable[str]) -> str:
     Args:
         names: node names, in any order.
     """
-    from ClusterShell.NodeSet import NodeSet  # 30 ms, and most commands need none
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet  # only where it is needed: 30 ms
 
     given = list(dict.fromkeys(names))
     plain = [name for name in given if _HOST.fullmatch(name)]
     others = [name for name in given if not _HOST.fullmatch(name)]
-    return ", ".join([str(NodeSet.fromlist(plain)), *others] if plain else others)
+    return ", ".join([str(NodeSet.fromlist(plain, resolver=RESOLVER_NOGROUP)), *others] if plain else others)

@@ -35,6 +35,31 @@ class Checked:
     unreached: tuple[str, ...] = ()
     """The nodes that could not be reached."""
 
+    def to_json(self) -> dict[str, Any]:
+        """The shape promised by `rankdeck check --json`."""
+        return self.report.to_json()
+
+
+def replayed(readings: Mapping[str, Readings], profile: Profile | None, framework: str) -> Checked:
+    """Judge recorded nodes: the same verdicts as when they were read. Nothing is contacted.
+
+    Args:
+        readings: by node, the head first.
+        profile: what is to be run there; None: nothing in particular.
+        framework: where there is no profile, for which framework.
+    """
+    asked = Asked(framework=framework, recorded=True)
+    if profile is not None:
+        asked = replace(
+            asked,
+            framework=profile.framework,
+            env=profile.env,
+            slots=profile.procs_per_node,
+            master_port=profile.master_port,
+            options=profile.options,
+        )
+    return Checked(judge(readings, asked), readings)
+
 
 async def check(
     links: Links, profile: Profile | None, pool: Pool, progress: Progress, framework: str

@@ -1,8 +1,8 @@
 """A face of the agent that runs where the program will: its interpreter, its environment, its libraries.
 
 Prints one line of JSON for each answer, `[key, value]`, at once: what a library that crashes or hangs takes
-along is only what comes after it. Nothing is loaded that would start a GPU. ctypes is imported where a library
-is there to be asked: its import takes as long as all the rest. Keys: docs/preflight.md.
+along is only what comes after it. Nothing is loaded that would start a GPU. ctypes is imported where there is
+a library to ask: its import takes as long as all the rest. Keys: docs/preflight.md.
 """
 
 import json

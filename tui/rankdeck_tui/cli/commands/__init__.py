@@ -28,6 +28,7 @@ _SUMMARIES = {
     "profiles": "list, show, make, edit, copy and remove saved profiles",
     "pools": "the same for node pools",
     "plan": "show the launch plan: command and environment of every node",
+    "check": "say what would break a run: nodes, network, GPUs, limits, versions",
     "run": "launch a profile and follow it",
     "runs": "list runs, newest first",
     "show": "show a run's state, nodes, ranks and exit codes",
@@ -67,7 +68,7 @@ def usage() -> str:
             "",
             "RUN is a run id, the first characters of one, or 'last'.",
             "PROFILE is a saved profile's name or a TOML file.",
-            "Exit status: 0 done or succeeded, 1 the run failed, 2 command line or file wrong,",
+            "Exit status: 0 done or succeeded, 1 the run or a check failed, 2 command line or file wrong,",
             "3 nodes could not be reached, 130 interrupted.",
         ]
     )

@@ -1,0 +1,139 @@
+"""Recorded nodes: what preflight read, as files that can be judged again without any node."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rankdeck_profiles.errors import RankdeckError
+from rankdeck_profiles.masking import MASK, is_secret
+from rankdeck_profiles.readings import CommandReading, Readings
+
+SCHEMA = 1
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+_ASSIGNED = re.compile(
+    r"(?P<name>[A-Za-z_][\w.-]*)(?P<sign>\s*=\s*|\s+)(?P<value>\"[^\"\n]*\"|'[^'\n]*'|[^\s,;]+)"
+)
+"""`NAME=value`, `NAME = value`, `--name value`: as conf files, environments and command lines have them."""
+_CONF = re.compile(r"\.conf$|^/proc/cmdline$|\.sh$")
+"""Files in which a person may have written a secret."""
+
+
+class RecordingError(RankdeckError):
+    """Recorded nodes can't be read or written."""
+
+
+def write(folder: Path, readings: Mapping[str, Readings]) -> list[Path]:
+    """Save each node's readings, secrets left out, as `<node>.json`; files of that name are replaced.
+
+    Raises:
+        RecordingError: the folder can't be written.
+    """
+    written = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for node, each in readings.items():
+            path = folder / f"{_UNSAFE.sub('_', node)}.json"
+            document = {"schema": SCHEMA, "node": node, **without_secrets(each).to_json()}
+            path.write_text(json.dumps(document, indent=1) + "\n", encoding="ascii")
+            written.append(path)
+    except OSError as problem:
+        raise RecordingError(f"{problem.filename}: cannot be written: {problem.strerror}") from None
+    return written
+
+
+def read(paths: Iterable[Path]) -> dict[str, Readings]:
+    """The nodes in files, in the order given; the first is the head node.
+
+    A folder stands for the JSON files in it. A name that comes twice gets a number: the same file given twice
+    is two such nodes.
+
+    Raises:
+        RecordingError: a file is not there, or holds no recorded node.
+    """
+    found: dict[str, Readings] = {}
+    for path in _files(paths):
+        name, readings = _node(path)
+        number = 2
+        unique = name
+        while unique in found:
+            unique, number = f"{name}-{number}", number + 1
+        found[unique] = readings
+    return found
+
+
+def without_secrets(readings: Readings) -> Readings:
+    """The readings with the values of all that is named like a secret masked."""
+    return Readings(
+        files={
+            path: _masked(content) if _CONF.search(path) else content
+            for path, content in readings.files.items()
+        },
+        commands=tuple(_command(each) for each in readings.commands),
+        syscalls=_value(readings.syscalls),
+    )
+
+
+def _files(paths: Iterable[Path]) -> Iterable[Path]:
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        inside = sorted(path.glob("*.json"))
+        if not inside:
+            raise RecordingError(
+                f"{path}: no recorded nodes are in it", "`rankdeck check --record DIR` makes them"
+            )
+        yield from inside
+
+
+def _node(path: Path) -> tuple[str, Readings]:
+    try:
+        document = json.loads(path.read_bytes())
+    except OSError as problem:
+        raise RecordingError(f"{path}: {problem.strerror}") from None
+    except ValueError as problem:
+        raise RecordingError(f"{path}: no JSON: {problem}") from None
+    if not isinstance(document, dict) or not document.keys() & {"files", "commands", "syscalls"}:
+        raise RecordingError(
+            f"{path}: no recorded node: an object with files, commands and syscalls is expected",
+            "`rankdeck check --record DIR` makes such files",
+        )
+    try:
+        readings = Readings.from_json(document)
+    except ValueError as problem:
+        raise RecordingError(f"{path}: {problem}") from None
+    name = document.get("node") or document.get("case") or path.stem
+    return str(name), readings
+
+
+def _command(command: CommandReading) -> CommandReading:
+    argv = tuple(_masked(" ".join(command.argv)).split(" "))
+    return replace(command, argv=argv, stdout=_masked(command.stdout), stderr=_masked(command.stderr))
+
+
+def _value(value: Any) -> Any:
+    """Texts in a JSON value, masked."""
+    if isinstance(value, str):
+        return _masked(value)
+    if isinstance(value, Mapping):
+        return {name: _value(each) for name, each in value.items()}
+    return [_value(each) for each in value] if isinstance(value, list) else value
+
+
+def _masked(text: str) -> str:
+    def mask(match: re.Match[str]) -> str:
+        if not is_secret(match["name"]) or not _assigns(text, match):
+            return match[0]
+        return f"{match['name']}{match['sign']}{MASK}"
+
+    return _ASSIGNED.sub(mask, text)
+
+
+def _assigns(text: str, match: re.Match[str]) -> bool:
+    """Whether a value follows: an equals sign, or an option's name (`--api-key x`)."""
+    return "=" in match["sign"] or text[: match.start()].endswith("-")

@@ -1,0 +1,201 @@
+"""A preflight report as people read it: what is wrong first, equal findings of many nodes together."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rankdeck_backends.preflight.check import Check
+from rankdeck_backends.preflight.finding import Evidence, Finding, Verdict
+from rankdeck_backends.preflight.judge import Report
+from rankdeck_profiles.nodes import folded
+from rankdeck_tui.cli import output
+from rankdeck_tui.cli.wording import counted
+
+_COLOURS = {
+    Verdict.FAIL: output.RED,
+    Verdict.WARN: output.YELLOW,
+    Verdict.PASS: output.GREEN,
+    Verdict.SKIP: output.GREY,
+}
+_EVIDENCE_SHOWN = 4
+_NARROWEST, _WIDEST = 40, 100
+_INDENT = " " * 6
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Findings that say the same of several nodes."""
+
+    id: str
+    verdict: Verdict
+    message: str
+    nodes: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+    symptom: str
+    fix: str
+    note: str
+    """Why it is no reason of its own to stop; empty: it is one, if it fails."""
+    of_pool: bool
+
+
+def grouped(report: Report) -> list[Group]:
+    """A report's findings, equal ones of several nodes as one; the worst first, then as in the catalogue."""
+    found: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in report.findings:
+        found.setdefault(_same(finding), []).append(finding)
+    groups = [_group(findings) for findings in found.values()]
+    return sorted(groups, key=lambda group: (-group.verdict.severity, bool(group.note)))
+
+
+def _same(finding: Finding) -> tuple[object, ...]:
+    about = finding.nodes if finding.node is None else None
+    return (
+        finding.id,
+        finding.verdict,
+        finding.message,
+        finding.fix,
+        finding.explained_by,
+        finding.handled_by,
+        about,
+    )
+
+
+def _group(findings: Sequence[Finding]) -> Group:
+    first = findings[0]
+    note = ""
+    if first.explained_by:
+        note = f"follows from {first.explained_by}"
+    elif first.handled_by:
+        note = f"handled: {first.handled_by} is set"
+    return Group(
+        id=first.id,
+        verdict=first.verdict,
+        message=first.message,
+        nodes=tuple(dict.fromkeys(node for finding in findings for node in finding.nodes)),
+        evidence=first.evidence,
+        symptom=first.symptom,
+        fix=first.fix,
+        note=note,
+        of_pool=first.node is None,
+    )
+
+
+def show(report: Report, title: str) -> None:
+    """Prints a report to stdout: failing first, then warnings; what passed or is not known in short."""
+    groups = grouped(report)
+    told = [group for group in groups if group.verdict in (Verdict.FAIL, Verdict.WARN)]
+    for group in told:
+        _print_group(group, len(report.nodes))
+        print()
+    for line in _short(groups, len(report.nodes)):
+        print(line)
+    _print_sum(report, title)
+
+
+def _print_group(group: Group, count: int) -> None:
+    verdict = output.paint(f"{group.verdict:<5}", _COLOURS[group.verdict], sys.stdout)
+    print(f"{verdict} {group.id}  {output.printable(_where(group, count))}")
+    _print_wrapped("", group.message)
+    if group.note:
+        _print_wrapped("", f"({group.note})")
+        return
+    for evidence in group.evidence[:_EVIDENCE_SHOWN]:
+        _print_wrapped("read: ", f"{evidence.source}: {evidence.value}")
+    left = len(group.evidence) - _EVIDENCE_SHOWN
+    if left > 0:
+        _print_wrapped("", f"and {left} more (--json has all)")
+    if group.symptom:
+        _print_wrapped("else: ", group.symptom)
+    if group.fix:
+        _print_wrapped("fix:  ", group.fix)
+
+
+def _print_wrapped(head: str, text: str) -> None:
+    lines: list[str] = []
+    for part in output.printable(text).splitlines() or [""]:
+        lines += textwrap.wrap(
+            part, _width() - len(_INDENT) - len(head), break_on_hyphens=False, break_long_words=True
+        ) or [""]
+    for number, line in enumerate(lines):
+        start = output.paint(head, output.GREY, sys.stdout) if number == 0 and head else " " * len(head)
+        print(f"{_INDENT}{start}{line}".rstrip())
+
+
+def _where(group: Group, count: int) -> str:
+    if not group.nodes:
+        return "the pool"
+    if len(group.nodes) == count and count > 1:
+        return f"all {count} nodes"
+    return folded(group.nodes)
+
+
+def _short(groups: Iterable[Group], count: int) -> Iterator[str]:
+    """The checks that could not be made or do not apply: their ids alone, or the rest would drown in them."""
+    skipped: dict[str, list[str]] = {}
+    for group in groups:
+        if group.verdict is Verdict.SKIP:
+            skipped.setdefault(group.id, []).extend(group.nodes)
+    if not skipped:
+        return
+    told = [
+        name if not nodes or len(set(nodes)) == count else f"{name} ({folded(nodes)})"
+        for name, nodes in skipped.items()
+    ]
+    yield output.paint("not known here, or not asked (--json says why):", output.GREY, sys.stdout)
+    yield from textwrap.wrap(
+        output.printable(", ".join(told)),
+        _width(),
+        initial_indent="  ",
+        subsequent_indent="  ",
+        break_on_hyphens=False,
+    )
+    yield ""
+
+
+def _print_sum(report: Report, title: str) -> None:
+    counts = summary(report)
+    verdict = output.paint(report.verdict.upper(), _COLOURS[report.verdict], sys.stdout)
+    line = f"{title}, {counted(len(report.nodes), 'node')}: {counts}"
+    print(f"{verdict}  {output.printable(line)}")
+
+
+def summary(report: Report) -> str:
+    """How many checks came to what, each check counted once by its worst verdict."""
+    worst: dict[str, Verdict] = {}
+    for finding in report.findings:
+        known = worst.get(finding.id, Verdict.SKIP)
+        worst[finding.id] = max(known, finding.verdict, key=lambda verdict: verdict.severity)
+    told = []
+    for verdict, words in (
+        (Verdict.FAIL, "failed"),
+        (Verdict.WARN, "with a warning"),
+        (Verdict.PASS, "passed"),
+        (Verdict.SKIP, "not known"),
+    ):
+        number = sum(each is verdict for each in worst.values())
+        if number:
+            told.append(f"{number} {words}")
+    return ", ".join(told) or "no checks"
+
+
+def explanation(check: Check) -> str:
+    """What a check reads, its rule, why, and where that is known from, wrapped for this terminal."""
+    from rankdeck_backends.preflight.catalogue import explain
+
+    lines = []
+    for line in explain(check).splitlines():
+        lines += textwrap.wrap(line, _width(), subsequent_indent=" " * 19, break_on_hyphens=False) or [""]
+    return "\n".join(lines)
+
+
+def _width() -> int:
+    """The terminal's width, within bounds; 80 where there is none."""
+    try:
+        columns = int(os.environ.get("COLUMNS") or os.get_terminal_size(sys.stdout.fileno()).columns)
+    except (ValueError, OSError):
+        columns = 80
+    return min(max(columns, _NARROWEST), _WIDEST)

@@ -1,0 +1,152 @@
+"""`rankdeck check`: preflight of a pool, of a profile on its pool, or of recorded nodes."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rankdeck_profiles.errors import RankdeckError
+from rankdeck_tui.cli import output
+from rankdeck_tui.cli.exits import EXIT_FAILED, EXIT_OK, EXIT_UNREACHED
+from rankdeck_tui.cli.parser import add_json, add_set
+
+if TYPE_CHECKING:
+    from rankdeck_runs.checking import Checked
+    from rankdeck_tui.cli.parser import CommandParser
+
+DESCRIPTION = (
+    "Looks at the nodes and lets them try each other, and says what would break, hang or slow down a run: "
+    "each with what was found, how it would have shown in the run, and what to do. Nothing is started or "
+    "changed. The exit status is 1 if a check failed, 3 if a node could not be reached."
+)
+DEFAULT_FRAMEWORK = "torchrun"
+
+
+class CheckError(RankdeckError):
+    """The command line asks for what can't be."""
+
+
+def configure(parser: CommandParser) -> None:
+    """Adds the arguments."""
+    parser.add_argument(
+        "profile", nargs="?", metavar="PROFILE", help="check what this profile needs, on its pool"
+    )
+    parser.add_argument("--pool", metavar="POOL", help="the pool (default: the profile's, else this machine)")
+    add_set(parser)
+    parser.add_argument(
+        "--framework", metavar="NAME", help="without a profile: for which framework (default: torchrun)"
+    )
+    parser.add_argument(
+        "--record",
+        metavar="DIR",
+        type=Path,
+        help="also save what was read, one file a node, secrets left out",
+    )
+    parser.add_argument(
+        "--replay",
+        metavar="FILE",
+        type=Path,
+        nargs="+",
+        help="judge recorded nodes, the head first; nothing is contacted",
+    )
+    parser.add_argument(
+        "--explain", metavar="ID", help="print what a check reads, its rule, why, and the source"
+    )
+    parser.add_argument("--markdown", action="store_true", help="print Markdown, to paste into a ticket")
+    add_json(parser)
+
+
+def run(args: Namespace) -> int:
+    """Checks, and prints what was found."""
+    _refuse_what_excludes(args)
+    if args.explain is not None:
+        return _explain(args.explain)
+    checked, title = _replayed(args) if args.replay is not None else _live(args)
+    if args.record is not None:
+        from rankdeck_runs import recorded
+
+        for path in recorded.write(args.record, checked.readings):
+            output.say(f"recorded {path}")
+    _show(args, checked, title)
+    if checked.unreached:
+        return EXIT_UNREACHED
+    from rankdeck_backends.preflight.finding import Verdict
+
+    return EXIT_FAILED if checked.report.verdict is Verdict.FAIL else EXIT_OK
+
+
+def _refuse_what_excludes(args: Namespace) -> None:
+    if args.json and args.markdown:
+        raise CheckError("--json and --markdown exclude each other", "give one of the two")
+    if args.replay is not None and (args.pool or args.record or args.overrides):
+        raise CheckError(
+            "--replay judges files: --pool, --set and --record have no meaning with it", "leave them out"
+        )
+    if args.profile is not None and args.framework is not None:
+        raise CheckError(
+            "a profile and --framework were given: the profile has its framework",
+            "use --set framework=NAME, or leave the profile out",
+        )
+    if args.framework is not None:
+        from rankdeck_profiles import frameworks
+
+        frameworks.get(args.framework)
+
+
+def _explain(check_id: str) -> int:
+    from rankdeck_backends.preflight import catalogue
+
+    check = catalogue.find(check_id)
+    if check is None:
+        from difflib import get_close_matches
+
+        ids = [each.id for each in catalogue.CHECKS]
+        near = get_close_matches(check_id, ids, n=3)
+        meant = f"did you mean {' or '.join(near)}? " if near else ""
+        raise CheckError(f"there is no check {check_id!r}", f"{meant}checks: {', '.join(ids)}")
+    from rankdeck_tui.cli.checkview import explanation
+
+    print(explanation(check))
+    return EXIT_OK
+
+
+def _live(args: Namespace) -> tuple[Checked, str]:
+    from rankdeck_tui.cli.follow import wait_for
+    from rankdeck_tui.cli.surroundings import engine, library, profile_and_pool
+
+    if args.profile is None:
+        if args.overrides:
+            raise CheckError("--set changes a profile, and none was given", "name the profile")
+        profile, pool = None, library().pool(args.pool)
+    else:
+        profile, pool = profile_and_pool(args.profile, args.overrides, args.pool)
+    framework = profile.framework if profile is not None else args.framework or DEFAULT_FRAMEWORK
+    with engine() as running:
+        checked = wait_for(running.check(profile, pool, output.say, framework=framework))
+    what = f"profile {profile.name} on pool {pool.name}" if profile is not None else f"pool {pool.name}"
+    return checked, f"{what}, {framework}"
+
+
+def _replayed(args: Namespace) -> tuple[Checked, str]:
+    from rankdeck_runs import recorded
+    from rankdeck_runs.checking import replayed
+    from rankdeck_tui.cli.surroundings import library
+
+    profile = library().profile(args.profile, ()) if args.profile is not None else None
+    framework = profile.framework if profile is not None else args.framework or DEFAULT_FRAMEWORK
+    checked = replayed(recorded.read(args.replay), profile, framework)
+    return checked, f"recorded nodes, {framework}"
+
+
+def _show(args: Namespace, checked: Checked, title: str) -> None:
+    from rankdeck_tui.cli import checkview
+
+    if args.json:
+        output.print_json(checked.to_json())
+    elif args.markdown:
+        from rankdeck_backends.preflight.markdown import as_markdown
+
+        print(as_markdown(checked.report, title=title), end="")
+    else:
+        checkview.show(checked.report, title)
