@@ -9,6 +9,7 @@ from typing import Any
 from rankdeck_runs import layout
 from rankdeck_runs.failures import SKEW_THAT_COUNTS, Failure
 from rankdeck_runs.states import Cause, CauseKind, LauncherStatus, NodeState, RankStatus, SweptProcess
+from rankdeck_runs.transport import Fabric
 from rankdeck_runs.values import integer, integers, number, objects, text
 
 
@@ -78,6 +79,8 @@ class Folded:
     complete: bool = False
     found: Cause | None = None
     """The cause as the logs told it."""
+    fabric: Fabric | None = None
+    fabric_unused: str = ""
 
     def fail(
         self, node: FoldedNode, event: Mapping[str, Any], kind: CauseKind, message: str, **more: Any
