@@ -34,3 +34,32 @@ def test_pool(pool: str, check_id: str, wanted: str) -> None:
     report = judge(readings, Asked(recorded=True), checks=[check])
     found = report.of_pool or report.findings
     assert worst(finding.verdict for finding in found) == wanted, [finding.message for finding in found]
+
+
+@pytest.mark.parametrize("case", NODES)
+def test_two_such_nodes_are_launched_or_refused(case: str) -> None:
+    report = judge({"n1": recorded(case), "n2": recorded(case)}, Asked(recorded=True))
+    assert report.blocked == NODES[case]["env"]["blocked"], [each.message for each in report.stopping]
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_pools_are_launched_or_refused(pool: str) -> None:
+    report = judge({case: recorded(case) for case in POOLS[pool]["nodes"]}, Asked(recorded=True))
+    assert report.blocked == POOLS[pool]["env"]["blocked"], [each.message for each in report.stopping]
+
+
+@pytest.mark.parametrize(
+    ("case", "causes"),
+    [
+        ("vf-null-guid", {"ib.guid"}),
+        ("ib-init-no-sm", {"ib.subnet-manager"}),
+        ("ofed-half-after-kernel-update", {"ofed.halves"}),
+        ("ndr-port-down", {"ib.port-state"}),
+        ("gpu-lost", {"gpu.lost"}),
+        ("nvml-mismatch", {"gpu.driver"}),
+        ("stale-env", {"sw.env"}),
+    ],
+)
+def test_one_cause_is_told_once(case: str, causes: set[str]) -> None:
+    report = judge({case: recorded(case)}, Asked(recorded=True))
+    assert {finding.id for finding in report.stopping} == causes

@@ -19,6 +19,8 @@ _FILES_LIMIT = 5.0
 """Seconds for all files of one kind: a full node has some 2000, which take 0.2 s."""
 _THERE_LIMIT = 20.0
 """Seconds for the program's interpreter to start and to find libraries: parallel file systems are slow."""
+_LONGEST = 20.0
+"""Seconds for anything, if the request's `patience` does not say less."""
 _MPI_LIMIT = 10.0
 """Seconds for `mpirun --version`."""
 
@@ -42,7 +44,8 @@ class _Looking:
         self._files = {}
         self._calls = {}
         self._takers = {}
-        self._commands = Commands(self._base)
+        self._patience = field(request, "patience", float, _LONGEST)
+        self._commands = Commands(self._base, self._patience)
         self._begin_files()
         self._begin_calls()
         self._begin_there()
@@ -64,7 +67,7 @@ class _Looking:
         return {"files": self._files, "commands": self._commands.found, "syscalls": calls}
 
     def _begin(self, function, seconds, take):
-        child = limited.begin_call(function, seconds)
+        child = limited.begin_call(function, min(seconds, self._patience))
         self._takers[child.pid] = (child, take)
 
     def _begin_files(self):
@@ -101,12 +104,12 @@ class _Looking:
             self._begin_libraries()
             return
         argv = [self._around.python, raw(sys.path[0]), b"there", self._around.python]
-        child = limited.begin(argv, _THERE_LIMIT, self._ranks, self._around.cwd)
+        child = limited.begin(argv, min(_THERE_LIMIT, self._patience), self._ranks, self._around.cwd)
         self._takers[child.pid] = (child, self._take_there)
 
     def _begin_libraries(self):
         argv = [os.fsencode(sys.executable), raw(sys.path[0]), b"there"]
-        child = limited.begin(argv, _THERE_LIMIT, self._ranks, self._around.cwd)
+        child = limited.begin(argv, min(_THERE_LIMIT, self._patience), self._ranks, self._around.cwd)
         self._takers[child.pid] = (child, self._take_libraries)
         return child
 

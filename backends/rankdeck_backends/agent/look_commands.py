@@ -45,12 +45,14 @@ class Commands:
         found: `[{"argv", "rc", "stdout", "stderr"}]`; rc None: it did not end in time.
     """
 
-    def __init__(self, environment):
+    def __init__(self, environment, patience):
         """Begin; `children` are to be finished with `ended` told of each.
 
         Args:
             environment: {NAME: value} as bytes, in which they run.
+            patience: seconds that none may take longer.
         """
+        self._patience = patience
         self.found = [_command(["env"], 0, _shown(environment), "")]
         self.children = []
         self._environment = environment
@@ -83,7 +85,7 @@ class Commands:
         if path is None:
             return None
         argv = [path] + [raw(word) for word in words[1:]]
-        child = limited.begin(argv, seconds, dict(self._environment, LC_ALL=b"C"))
+        child = limited.begin(argv, min(seconds, self._patience), dict(self._environment, LC_ALL=b"C"))
         self._asked[child.pid] = words
         self.children.append(child)
         return child
@@ -132,7 +134,7 @@ def _path(name, environment):
 
 def _without_refused(words, said):
     """The query without the field that nvidia-smi says it does not know; None where it refused none."""
-    if not words[1].startswith(_QUERY):
+    if words[0] != "nvidia-smi" or not words[1].startswith(_QUERY):
         return None
     fields = words[1][len(_QUERY) :].split(",")
     for field in fields:

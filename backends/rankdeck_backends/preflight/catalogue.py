@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
-from rankdeck_backends.preflight import gpu_health, gpu_links, gpu_presence, gpu_use
+from rankdeck_backends.preflight import (
+    clock,
+    fabric_ethernet,
+    fabric_identity,
+    fabric_links,
+    fabric_pool,
+    fabric_ports,
+    files,
+    gpu_health,
+    gpu_links,
+    gpu_presence,
+    gpu_use,
+    gpudirect,
+    limits,
+    ofed,
+    ports,
+    sockets,
+    software_env,
+    software_mpi,
+    software_nccl,
+    software_python,
+    wiring,
+)
 from rankdeck_backends.preflight.check import Check
 
 CHECKS: tuple[Check, ...] = (
+    *fabric_ports.CHECKS,
+    *fabric_identity.CHECKS,
+    *fabric_pool.CHECKS,
+    *fabric_links.CHECKS,
+    *fabric_ethernet.CHECKS,
+    *ofed.CHECKS,
+    *gpudirect.CHECKS,
     *gpu_presence.CHECKS,
     *gpu_links.CHECKS,
     *gpu_health.CHECKS,
     *gpu_use.CHECKS,
+    *software_python.CHECKS,
+    *software_nccl.CHECKS,
+    *software_mpi.CHECKS,
+    *software_env.CHECKS,
+    *wiring.CHECKS,
+    *sockets.CHECKS,
+    *ports.CHECKS,
+    *files.CHECKS,
+    *limits.CHECKS,
+    *clock.CHECKS,
 )
 
 

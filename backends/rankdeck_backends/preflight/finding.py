@@ -69,6 +69,8 @@ class Outcome:
     """What to do; empty: the check's own words hold."""
     nodes: tuple[str, ...] = ()
     """Of a pool's outcome: the nodes that are to blame, or that differ; empty: all alike."""
+    explained_by: tuple[str, ...] = ()
+    """Checks whose fail on the same nodes is the cause of this outcome, beside those the check names."""
 
 
 def passed(message: str, *evidence: Evidence, nodes: Iterable[str] = ()) -> Outcome:

@@ -54,8 +54,7 @@ def _refused(gpus: Accelerators, query: CommandReading) -> Outcome:
     if library and gpus.kernel_version:
         return failed(
             f"the kernel has NVIDIA driver {gpus.kernel_version}, the programs have {library[1]}: they must "
-            "be the "
-            "same version",
+            "be the same version",
             *evidence,
         )
     if query.rc == _NO_DEVICES:
@@ -180,9 +179,9 @@ def same_model(pool: ProbedPool) -> Outcome:
         return failed(
             f"different GPUs: {told(models)}", *side_by_side("GPU name", models), nodes=odd_ones(models)
         )
-    memory = {name: found for name, gpu in rows if (found := gpu.number("memory.total"))}
-    if memory and min(memory.values()) < (1 - MEMORY_TOLERANCE) * max(memory.values()):
-        sizes = {name: f"{size:.0f} MiB" for name, size in memory.items()}
+    memory = [size for _, gpu in rows if (size := gpu.number("memory.total"))]
+    if memory and min(memory) < (1 - MEMORY_TOLERANCE) * max(memory):
+        sizes = _of_nodes([(name, gpu.text("memory.total") or "?") for name, gpu in rows])
         return failed(
             f"the same GPU model with different memory: {told(sizes)}",
             *side_by_side("memory.total", sizes),
@@ -214,13 +213,11 @@ CHECKS = (
         title="the GPU driver answers",
         reads="nvidia-smi --query-gpu (20 s at most), /proc/driver/nvidia/version",
         rule="fail: it ends with an error and no rows, or does not answer in its time; warn: other versions "
-        "on "
-        "other nodes; skip: no NVIDIA GPU, or no nvidia-smi while the driver is loaded",
+        "on other nodes; skip: no NVIDIA GPU, or no nvidia-smi while the driver is loaded",
         symptom="Failed to initialize NVML: Driver/library version mismatch, or torch.cuda.is_available() is "
         "False",
         fix="reboot the node, so that module and libraries are of one version again; keep unattended "
-        "upgrades from "
-        "replacing the driver",
+        "upgrades from replacing the driver",
         source="nvidia-smi manual (status 18, 9, 6); microsoft/pai issue 5452",
         node=driver,
         pool=same_driver,
@@ -231,8 +228,7 @@ CHECKS = (
         title="no GPU fell off the bus",
         reads="every cell of nvidia-smi --query-gpu, its lines about device handles, gpu_recovery_action",
         rule="fail: a cell says [GPU requires reset], [Unknown Error] or ERR!, a device has no handle, or "
-        "the driver "
-        "asks for a recovery; [N/A] is no fault",
+        "the driver asks for a recovery; [N/A] is no fault",
         symptom="Xid 79 in the kernel log; NCCL hangs until its timeout",
         fix="reset the GPU or reboot the node; drain it if it happens again",
         source="NVML error codes; NVIDIA/dcgm-exporter issue 604",

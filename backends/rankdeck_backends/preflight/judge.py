@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rankdeck_backends.preflight.catalogue import CHECKS
-from rankdeck_backends.preflight.check import Check
-from rankdeck_backends.preflight.finding import Finding, Outcome, Verdict, worst
+from rankdeck_backends.preflight.check import Check, Group
+from rankdeck_backends.preflight.finding import Finding, Outcome, Verdict, skipped, worst
 from rankdeck_backends.preflight.subject import Asked, ProbedNode, ProbedPool
+from rankdeck_profiles.fabric.rules import FabricVariables, compute
 from rankdeck_profiles.readings import Readings
+
+_UNREACHED = skipped("the node could not be reached, so nothing was read there")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,8 @@ class Report:
     nodes: tuple[str, ...]
     findings: tuple[Finding, ...]
     """By check in the catalogue's order; the nodes' before the pool's."""
+    variables: FabricVariables | None = None
+    """What a launch would set on each node for its network; None: nothing, for a run on one node."""
 
     @property
     def verdict(self) -> Verdict:
@@ -55,7 +60,24 @@ class Report:
                 for node in self.nodes
             ],
             "pool_findings": [finding.to_json() for finding in self.of_pool],
+            "env": self._env(),
+            "keep": self._keep(),
+            "notes": list(self.variables.notes) if self.variables else [],
             "blocked": self.blocked,
+        }
+
+    def _env(self) -> dict[str, Any]:
+        found = self.variables.nodes if self.variables else {}
+        return {
+            node: {each.name: {"value": each.value, "why": each.why} for each in variables.settings}
+            for node, variables in found.items()
+        }
+
+    def _keep(self) -> dict[str, Any]:
+        found = self.variables.nodes if self.variables else {}
+        return {
+            node: {each.name: {"value": each.value, "source": each.source} for each in variables.keep}
+            for node, variables in found.items()
         }
 
 
@@ -69,17 +91,42 @@ def judge(
         asked: what is to be run there.
         checks: those to apply.
     """
-    pool = ProbedPool(tuple(ProbedNode(name, found) for name, found in readings.items()), asked or Asked())
+    everyone = ProbedPool(
+        tuple(ProbedNode(name, found) for name, found in readings.items()), asked or Asked()
+    )
+    reached = replace(everyone, nodes=tuple(node for node in everyone if node.reached))
+    variables = _variables(reached)
     findings: list[Finding] = []
     for check in checks:
+        pool = everyone if check.group is Group.WIRING else reached
         if check.node is not None:
-            findings += [_finding(check, check.node(node, pool), node.name) for node in pool]
+            for node in everyone:
+                known = node.reached or pool is everyone
+                findings.append(_finding(check, check.node(node, pool) if known else _UNREACHED, node.name))
         if check.pool is not None and len(pool) > 1:
             findings.append(_finding(check, check.pool(pool), None))
-    return Report(tuple(readings), tuple(_with_causes(findings, checks)))
+    by_id = {check.id: check for check in checks}
+    explained = _with_causes(findings)
+    handled = tuple(_handled(finding, by_id[finding.id], variables) for finding in explained)
+    return Report(tuple(readings), handled, variables)
+
+
+def _variables(pool: ProbedPool) -> FabricVariables | None:
+    """What a launch would set; of a single recorded node, what it would for several such nodes."""
+    if len(pool) < 1 or (len(pool) == 1 and not pool.asked.recorded):
+        return None
+    return compute(
+        {node.name: node.fabric for node in pool},
+        framework=pool.asked.framework,
+        addresses=pool.asked.addresses,
+        interface=pool.asked.interface,
+        profile_env=pool.asked.env,
+        open_mpi=pool.asked.open_mpi,
+    )
 
 
 def _finding(check: Check, outcome: Outcome, node: str | None) -> Finding:
+    """A check's outcome as a finding; `explained_by` holds all possible causes, for `_with_causes`."""
     wrong = outcome.verdict in (Verdict.WARN, Verdict.FAIL)
     return Finding(
         id=check.id,
@@ -90,24 +137,29 @@ def _finding(check: Check, outcome: Outcome, node: str | None) -> Finding:
         evidence=outcome.evidence,
         symptom=check.symptom if wrong else "",
         fix=(outcome.fix or check.fix) if wrong else "",
+        explained_by=" ".join((*check.explained_by, *outcome.explained_by)) if wrong else "",
     )
 
 
-def _with_causes(findings: Sequence[Finding], checks: Sequence[Check]) -> Iterable[Finding]:
-    """Marks each finding that another one on the same nodes explains."""
-    causes = {check.id: check.explained_by for check in checks}
+def _with_causes(findings: Sequence[Finding]) -> Iterable[Finding]:
+    """Keeps of each finding's possible causes the first that holds on every node it is about."""
     failing: dict[str, set[str]] = {}
     for finding in findings:
         if finding.verdict is Verdict.FAIL:
             failing.setdefault(finding.id, set()).update(finding.nodes)
     for finding in findings:
-        if finding.verdict in (Verdict.WARN, Verdict.FAIL):
-            yield replace(finding, explained_by=_cause(finding, causes.get(finding.id, ()), failing))
-        else:
-            yield finding
+        about = set(finding.nodes)
+        held = (
+            cause for cause in finding.explained_by.split() if about and about <= failing.get(cause, set())
+        )
+        yield replace(finding, explained_by=next(held, ""))
 
 
-def _cause(finding: Finding, causes: Iterable[str], failing: Mapping[str, set[str]]) -> str:
-    """The first cause that holds on every node the finding is about; none of its own kind is one."""
-    about = set(finding.nodes)
-    return next((cause for cause in causes if about and about <= failing.get(cause, set())), "")
+def _handled(finding: Finding, check: Check, variables: FabricVariables | None) -> Finding:
+    """Marks a fail that a variable makes harmless on every node it is about."""
+    if finding.verdict is not Verdict.FAIL or variables is None or not finding.nodes:
+        return finding
+    names = (
+        name for name in check.handled_by if all(variables.handles(name, node) for node in finding.nodes)
+    )
+    return replace(finding, handled_by=next(names, ""))

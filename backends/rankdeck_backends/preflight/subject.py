@@ -30,6 +30,8 @@ class Asked:
     """The address that each node is known by, where that is settled; else it is found from the readings."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The framework's own options."""
+    open_mpi: int | None = None
+    """Open MPI's major version; 0: the MPI is another one; None: not known."""
     recorded: bool = False
     """True: the readings come from files. The same recording given twice stands for two such nodes."""
 
@@ -44,6 +46,11 @@ class ProbedNode:
 
     name: str
     readings: Readings
+
+    @property
+    def reached(self) -> bool:
+        """Whether anything was read on it, beside why it could not be reached."""
+        return bool(self.readings.files or self.readings.commands or set(self.readings.syscalls) - {"ssh"})
 
     @cached_property
     def fabric(self) -> NodeFabric:
@@ -73,6 +80,28 @@ class ProbedPool:
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    @property
+    def distinct(self) -> tuple[ProbedNode, ...]:
+        """The nodes, for comparing who they are; of one recording given twice only the first.
+
+        The same recording twice stands for two such nodes, which would not be alike in name and identity.
+        """
+        if not self.asked.recorded:
+            return self.nodes
+        found: list[ProbedNode] = []
+        for node in self.nodes:
+            if all(node.readings != other.readings for other in found):
+                found.append(node)
+        return tuple(found)
+
+    def others(self, node: ProbedNode) -> tuple[ProbedNode, ...]:
+        """The nodes to compare one with: not those that are another copy of its recording."""
+        return tuple(
+            other
+            for other in self.nodes
+            if other is not node and not (self.asked.recorded and other.readings == node.readings)
+        )
 
     @property
     def head(self) -> ProbedNode:

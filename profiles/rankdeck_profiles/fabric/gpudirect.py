@@ -7,14 +7,14 @@ believes in peer memory as soon as /sys/module/nvidia_peermem/version is there, 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from rankdeck_profiles.fabric.node import NodeFabric
-from rankdeck_profiles.versions import version
 
 DMABUF_KERNEL = (5, 12)
 """ib_core can import dma-buf since then (kernel, RDMA/umem)."""
-DMABUF_DRIVER = (515,)
+DMABUF_DRIVER = 515
 """The driver of CUDA 11.7, the first whose open module exports dma-buf (CUDA release notes)."""
 
 _PEERMEM = ("nvidia_peermem", "nv_peer_mem")
@@ -25,6 +25,7 @@ _AMD_PEERS = (
 )
 _NVIDIA_PEERS = ("/sys/kernel/mm/memory_peers/nv_mem", "/sys/kernel/mm/memory_peers/nv_mem_nc")
 _NVIDIA_VERSION = "/proc/driver/nvidia/version"
+_DRIVER = re.compile(r"\s(\d+)\.\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,8 @@ def _dmabuf(node: NodeFabric) -> bool:
     driver = node.readings.file(_NVIDIA_VERSION)
     if driver is None:
         return "amdgpu" in (node.modules or {})
-    found = version(driver.partition("for")[2] or driver)
-    return "Open Kernel Module" in driver and found is not None and found[:1] >= DMABUF_DRIVER
+    found = _DRIVER.search(driver)
+    return "Open Kernel Module" in driver and found is not None and int(found[1]) >= DMABUF_DRIVER
 
 
 def _version(node: NodeFabric, module: str) -> str | None:
