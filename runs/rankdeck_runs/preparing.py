@@ -75,7 +75,7 @@ async def prepare(
     problems = problems_of(failed) + problems_of_report(report)
     if not_reached(failed) or (problems and not skip_checks):
         raise _refusal(failed, report)
-    return Prepared(profile, pool, planned, facts, tuple(problems), report, usable_fabric(readings))
+    return Prepared(profile, pool, planned, facts, tuple(problems), report, usable_fabric(report.variables))
 
 
 async def probe(links: Links, pool: Pool, progress: Progress) -> dict[str, NodeFacts]:

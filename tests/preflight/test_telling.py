@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from preflight.recordings import recorded
+from preflight.recordings import changed, recorded
 from rankdeck_profiles.fabric.node import NodeFabric
 from rankdeck_profiles.fabric.rules import compute
+from rankdeck_profiles.fabric.telling import telling
+from rankdeck_profiles.readings import Readings
+
+PAIR = ("ndr-ok-a", "ndr-ok-b")
 
 
-def variables(*cases: str, **asked: object) -> dict[str, str]:
-    nodes = {f"n{number}": NodeFabric(recorded(case)) for number, case in enumerate(cases)}
-    settings = compute(nodes, **asked).nodes["n0"].settings  # type: ignore[arg-type]
-    return {setting.name: setting.value for setting in settings}
+def asked(*nodes: str | Readings, framework: str = "torchrun", **env: str) -> dict[str, str]:
+    read = [recorded(each) if isinstance(each, str) else each for each in nodes]
+    variables = compute({f"n{number}": NodeFabric(each) for number, each in enumerate(read)})
+    found = telling(variables, "n0", framework=framework, profile_env=env)
+    return {setting.name: setting.value for setting in found}
 
 
 def test_where_there_is_a_fabric() -> None:
-    found = variables("ndr-ok-a", "ndr-ok-b")
-    assert found["NCCL_DEBUG"] == "INFO"
-    assert "UCX_LOG_LEVEL" not in found
-    assert variables("ndr-ok-a", "ndr-ok-b", framework="mpi")["UCX_LOG_LEVEL"] == "info"
+    assert asked(*PAIR) == {"NCCL_DEBUG": "INFO"}
+    assert asked(*PAIR, framework="mpi") == {"NCCL_DEBUG": "INFO", "UCX_LOG_LEVEL": "info"}
 
 
 def test_nowhere_else() -> None:
-    for cases in (("eth-only", "eth-only"), ("ndr-ok-a", "eth-only"), ("ndr-ok-a",)):
-        found = variables(*cases, framework="mpi")
-        assert "NCCL_DEBUG" not in found
-        assert "UCX_LOG_LEVEL" not in found
+    for nodes in (("eth-only", "eth-only"), ("ndr-ok-a", "eth-only"), ("ndr-ok-a",)):
+        assert asked(*nodes, framework="mpi") == {}
 
 
-def test_what_the_profile_says_stays() -> None:
-    assert "NCCL_DEBUG" not in variables("ndr-ok-a", "ndr-ok-b", profile_env={"NCCL_DEBUG": "WARN"})
+def test_what_somebody_set_stays() -> None:
+    assert asked(*PAIR, NCCL_DEBUG="WARN") == {}
+    quiet = [changed(recorded(case), files={"/etc/nccl.conf": "NCCL_DEBUG=WARN\n"}) for case in PAIR]
+    assert asked(*quiet) == {}

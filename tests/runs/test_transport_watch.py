@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from preflight.recordings import recorded
+from rankdeck_backends.preflight.judge import judge
 from rankdeck_runs import events, launching
 from rankdeck_runs.states import RunState
 from rankdeck_runs.transport import READ_LIMIT, Fabric, Network
@@ -91,10 +92,14 @@ def test_nothing_is_read_beyond_the_limit(engine, home, program, pool):
 
 
 def test_the_fabric_of_recorded_nodes():
-    found = usable_fabric({"n1": recorded("ndr-ok-a"), "n2": recorded("ndr-ok-b")})
-    assert found is not None
-    assert found.kind == "InfiniBand"
-    assert set(found.ports) == {"n1", "n2"}
-    assert all(found.ports.values())
-    assert usable_fabric({"n1": recorded("ndr-ok-a")}) is None
-    assert usable_fabric({"n1": recorded("ndr-ok-a"), "n2": recorded("eth-only")}) is None
+    def found(*cases):
+        nodes = {f"n{number}": recorded(case) for number, case in enumerate(cases, start=1)}
+        return usable_fabric(judge(nodes).variables)
+
+    pair = found("ndr-ok-a", "ndr-ok-b")
+    assert pair is not None
+    assert pair.kind == "InfiniBand"
+    assert set(pair.ports) == {"n1", "n2"}
+    assert all(pair.ports.values())
+    assert found("ndr-ok-a") is None
+    assert found("ndr-ok-a", "eth-only") is None

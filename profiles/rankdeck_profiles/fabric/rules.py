@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from rankdeck_profiles.fabric import rdma_rules, socket_rules, telling
+from rankdeck_profiles.fabric import rdma_rules, socket_rules
 from rankdeck_profiles.fabric.choice import Choice, choose
 from rankdeck_profiles.fabric.inherited import Inherited, InheritedSet, inherited
 from rankdeck_profiles.fabric.node import NodeFabric
@@ -64,8 +64,6 @@ RULES: tuple[Callable[[str, Pool], Wanted], ...] = (
     socket_rules.gloo,
     rdma_rules.ucx,
     socket_rules.open_mpi,
-    telling.nccl,
-    telling.ucx,
 )
 """In the order in which the variables are shown."""
 

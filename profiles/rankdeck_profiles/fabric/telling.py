@@ -1,4 +1,4 @@
-"""The rules that have libraries say which network they really take: there alone where the answer matters.
+"""Which variables have libraries say what network they really take: there alone where the answer matters.
 
 Where nodes have a fabric, a library that can't use it takes sockets without a word, and the run is ten times
 slower. NCCL names its network with NCCL_DEBUG=INFO (its default subsystems, INIT, BOOTSTRAP and ENV, are
@@ -8,22 +8,37 @@ log; UCX with UCX_LOG_LEVEL=info, in some 10.
 
 from __future__ import annotations
 
-from rankdeck_profiles.fabric.setting import FabricSetting, Pool, Wanted
+from collections.abc import Mapping
+
+from rankdeck_profiles.fabric.rules import MPI_FRAMEWORKS, FabricVariables, NodeVariables
+from rankdeck_profiles.fabric.setting import FabricSetting
 
 
-def nccl(name: str, pool: Pool) -> Wanted:
-    """NCCL_DEBUG."""
-    if _matters(pool):
-        why = f'NCCL says whether it uses the {pool.choice.kind}; NCCL_DEBUG = "WARN" in env keeps it quiet'
-        yield FabricSetting("NCCL_DEBUG", "INFO", why, "telling")
+def telling(
+    variables: FabricVariables, node: str, *, framework: str, profile_env: Mapping[str, str]
+) -> tuple[FabricSetting, ...]:
+    """What is set on a node beside the fabric's own variables; nothing where there is no fabric to miss.
 
-
-def ucx(name: str, pool: Pool) -> Wanted:
-    """UCX_LOG_LEVEL, for ranks that an mpirun starts."""
-    if _matters(pool) and pool.mpi:
-        why = f'UCX says whether it uses the {pool.choice.kind}; UCX_LOG_LEVEL = "warn" in env keeps it quiet'
-        yield FabricSetting("UCX_LOG_LEVEL", "info", why, "telling")
-
-
-def _matters(pool: Pool) -> bool:
-    return len(pool.nodes) > 1 and pool.choice.kind is not None
+    Args:
+        variables: the fabric rules' answer for the pool.
+        node: the node.
+        framework: as in a profile; UCX carries the data of MPI's alone.
+        profile_env: the profile's own variables: NCCL_DEBUG there says how much NCCL is to write.
+    """
+    kind = variables.choice.kind
+    if kind is None or len(variables.nodes) < 2:
+        return ()
+    wanted = [("NCCL_DEBUG", "INFO", "NCCL", "WARN")]
+    if framework in MPI_FRAMEWORKS:
+        wanted.append(("UCX_LOG_LEVEL", "info", "UCX", "warn"))
+    kept = {each.name for each in variables.nodes.get(node, NodeVariables()).keep}
+    return tuple(
+        FabricSetting(
+            name,
+            value,
+            f'{library} says whether it uses the {kind}; {name} = "{quiet}" in env keeps it quiet',
+            "telling",
+        )
+        for name, value, library, quiet in wanted
+        if name not in kept and name not in profile_env
+    )
