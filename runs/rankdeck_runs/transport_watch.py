@@ -113,5 +113,6 @@ class TransportWatch:
         snapshot = self._live.snapshot()
         slow = unused(found, snapshot.fabric)
         if slow is not None and snapshot.fabric is not None and not snapshot.fabric_unused:
-            message = f"{slow.library} uses {slow.words}; the nodes' {snapshot.fabric.words} is not used"
+            why = f" ({slow.reasons[0].rstrip('.')})" if slow.reasons else ""
+            message = f"{slow.library} uses {slow.words}; the nodes' {snapshot.fabric.words} is not used{why}"
             self._writer.own_event("fabric_unused", rank=rank, message=message, reasons=list(slow.reasons))

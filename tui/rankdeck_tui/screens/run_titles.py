@@ -8,6 +8,7 @@ from rankdeck_runs.live import LinkState, LinkStatus
 from rankdeck_runs.states import RunSnapshot
 from rankdeck_tui.look import Look, marks, words
 from rankdeck_tui.look.draw import Part, Parts
+from rankdeck_tui.widgets import network_words
 
 
 def title(
@@ -41,6 +42,8 @@ def title(
         )
     )
     left += [dot, (snapshot.framework, ink.dim)]
+    network = network_words.of_run(snapshot, look)
+    left += [dot, *network] if network else []
     return left, _links(snapshot, links, ages, look, now)
 
 
