@@ -107,7 +107,7 @@ async def test_dashboard_of_a_failed_run(place: Path, size: tuple[int, int]) -> 
 
 @SIZES
 async def test_dashboard_of_a_run_on_the_slow_network(place: Path, size: tuple[int, int]) -> None:
-    fabric = Fabric("InfiniBand", {node: ("mlx5_0:1", "mlx5_1:1") for node in ("n1", "n2")})
+    fabric = Fabric("InfiniBand", dict.fromkeys(("n1", "n2"), ("mlx5_0:1", "mlx5_1:1")))
     record = write_run(place / "home", "20261118-102640-resnet-cccc", fabric=fabric)
     happen(record, started(record))
     fine = Transport("NCCL", Network.INFINIBAND, "IB", ("mlx5_0", "mlx5_1"), gpu_direct=True, connected=True)
