@@ -19,6 +19,8 @@ MISSED_PINGS = 3
 """This many intervals in a row without a single byte, and the connection counts as lost."""
 CLOSE_GRACE = 2.0
 """Seconds an agent has to end by itself once its stdin is closed."""
+NOISE_SHOWN = 2000
+"""Bytes of the noise that are told."""
 KEPT_STDERR = 16 << 10
 
 EventHandler = Callable[[dict[str, Any], bytes], None]
@@ -87,6 +89,13 @@ class AgentConnection:
         self._gone = asyncio.Event()
         self._closing = False
         self._pinger: asyncio.Task[None] | None = None
+
+    @property
+    def noise(self) -> str | None:
+        """What the node's start-up files printed before the agent's first word; None: there was no shell."""
+        if self.reached_at is None:
+            return None
+        return self._received.parser.noise[:NOISE_SHOWN].decode("utf-8", "replace")
 
     # What users call.
 

@@ -5,7 +5,7 @@ As few variables as possible.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from rankdeck_profiles.facts import NodeFacts
@@ -29,6 +29,7 @@ def common(
     pool: Pool,
     facts: Mapping[str, NodeFacts] | None,
     *,
+    fabric: Sequence[Setting] | None = None,
     ranks_start_more: bool = False,
 ) -> tuple[Setting, ...]:
     """What every framework's ranks get on one node.
@@ -38,10 +39,11 @@ def common(
         placement: all nodes, for how many there are and which of them are one machine.
         pool: may name the interface.
         facts: what the nodes said, by name; without a node's facts, what depends on them is left out.
+        fabric: what the fabric rules found; None: too little is known for them, and the interface is named.
         ranks_start_more: each rank will start one more process a slot, which share the CPUs.
     """
-    settings = []
-    interface = interface_of(share, placement, pool, facts)
+    settings = list(fabric or ())
+    interface = interface_of(share, placement, pool, facts) if fabric is None else None
     if interface is not None:
         name, why = interface
         settings += [Setting(variable, name, why) for variable in INTERFACE_VARIABLES]

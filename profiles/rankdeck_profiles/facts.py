@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from rankdeck_profiles.readings import Readings
+
 
 @dataclass(frozen=True, slots=True)
 class GpuFacts:
@@ -79,6 +81,8 @@ class NodeFacts:
     """Version by distribution name (`torch`, `lightning`, `mpi4py`), for the profile's python."""
     raw: Mapping[str, Any] = field(default_factory=dict)
     """The whole answer of the probe, as recorded in facts.json."""
+    readings: Readings | None = None
+    """What preflight read, from which the fabric's variables follow; None: nothing was. Not in facts.json."""
 
     def to_json(self) -> dict[str, Any]:
         """The shape recorded as facts.json, one object a node."""

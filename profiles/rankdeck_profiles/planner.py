@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rankdeck_profiles import environment, frameworks, placeholders, plan_checks
+from rankdeck_profiles import environment, frameworks, placeholders, plan_checks, plan_fabric
+from rankdeck_profiles.fabric.rules import FabricVariables
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.frameworks.base import NodeJob
 from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
@@ -57,7 +58,10 @@ def plan(
     notes = _Notes()
     plan_checks.check_env(profile, framework, notes.warn)
     placement = place(profile, pool, facts, node_names=node_names)
-    known = dict(facts or {})
+    fabric = plan_fabric.variables(profile, pool, placement, facts or {})
+    known = plan_fabric.met(facts or {}, fabric)
+    for text in plan_fabric.warnings(fabric):
+        notes.warn(text)
     plan_checks.check_gloo(profile, placement, known)
     _note_assumptions(placement, pool, profile, known, notes)
     head = _head(profile, pool, placement, known, notes)
@@ -65,7 +69,7 @@ def plan(
     reasons: dict[str, str] = {}
     for share in placement.shares:
         found = known.get(share.node.name)
-        job = _job(profile, pool, placement, share, head, known)
+        job = _job(profile, pool, placement, share, head, known, fabric)
         work = framework.work(job)
         _add_reasons(reasons, work.reasons, placement.shares[0].node.name)
         for text in work.warnings:
@@ -131,6 +135,7 @@ def _job(
     share: Share,
     head: Head,
     known: Mapping[str, NodeFacts],
+    fabric: FabricVariables | None,
 ) -> NodeJob:
     found = known.get(share.node.name)
     home = found.home if found else ""
@@ -146,6 +151,7 @@ def _job(
         placement,
         pool,
         known,
+        fabric=plan_fabric.of_ranks(fabric, share.node.name),
         ranks_start_more=frameworks.get(profile.framework).starts_more(profile),
     )
     return NodeJob(
@@ -161,6 +167,7 @@ def _job(
         args=tuple(expand_home(word, placeholders.escape(home)) for word in profile.args),
         common=(*common, *environment.asked_for(profile, head, placement)),
         facts=known,
+        fabric=plan_fabric.of_mpirun(fabric, share.node.name),
     )
 
 

@@ -43,7 +43,8 @@ async def look(connection: AgentConnection, request: Mapping[str, Any]) -> Readi
         raise NodeError(
             connection.node, Step.AGENT, f"what it told of itself can't be read: {error}"
         ) from None
-    return replace(readings, syscalls={**readings.syscalls, "ssh": {"state": "ok"}})
+    ssh = {"state": "ok", **({} if connection.noise is None else {"noise": connection.noise})}
+    return replace(readings, syscalls={**readings.syscalls, "ssh": ssh})
 
 
 def look_request(

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rankdeck_backends.base import NodeRefusal
 from rankdeck_backends.connection import AgentConnection
-from rankdeck_backends.preflight.judge import Report, judge
 from rankdeck_profiles.errors import PlanError, RankdeckError
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.model import Pool, Profile
 from rankdeck_profiles.plan import LaunchPlan, Need, NodePlan
 from rankdeck_profiles.planner import plan
 from rankdeck_runs import probing
-from rankdeck_runs.checking import asked_of_plan, problems_of_report, read_between
+from rankdeck_runs.checking import asked_of_plan, judged, load_checks, problems_of_report, read_between
 from rankdeck_runs.errors import NODE_NOT_REACHED, PrepareError, hints_of, not_reached, problems_of
 from rankdeck_runs.gathering import from_all
 from rankdeck_runs.links import Links
@@ -23,6 +23,9 @@ from rankdeck_runs.probing import probe_all, questions
 from rankdeck_runs.transport import Fabric
 from rankdeck_runs.usable_fabric import usable_fabric
 from rankdeck_runs.values import objects
+
+if TYPE_CHECKING:
+    from rankdeck_backends.preflight.judge import Report
 
 Progress = Callable[[str], None]
 
@@ -57,6 +60,7 @@ async def prepare(
     """Probe, plan and check. See `Engine.prepare`."""
     nodes = pool.nodes[: profile.nodes] if profile.nodes is not None else pool.nodes
     progress(f"looking at {_count(len(nodes), 'node')} of pool {pool.name}")
+    load_checks()
     probed, unreached = await probe_all(links, profile, pool, nodes, progress, questions(profile))
     if unreached:
         raise _prepare_error(unreached)
@@ -64,14 +68,14 @@ async def prepare(
     planned = plan(profile, pool, facts)
     _refuse_dealt_ranks(planned)
     progress(f"checking {_count(len(planned.nodes), 'node')}")
-    asked = asked_of_plan(profile, pool, planned)
+    asked = asked_of_plan(profile, pool, planned, facts)
     by_name = {node.name: node for node in nodes}
     used = tuple(by_name[node.node] for node in planned.nodes)
     (_, failed), readings = await asyncio.gather(
         _check_all(links, pool, planned),
         read_between(links, pool, used, facts, probed, asked, progress, in_a_hurry=True),
     )
-    report = judge(readings, asked)
+    report = await judged(readings, asked)
     problems = problems_of(failed) + problems_of_report(report)
     if not_reached(failed) or (problems and not skip_checks):
         raise _refusal(failed, report)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rankdeck_backends.connection import AgentConnection
@@ -22,6 +23,8 @@ from rankdeck_runs.links import Links
 from rankdeck_runs.looking import clock, look, look_request
 
 Progress = Callable[[str], None]
+
+_log = logging.getLogger(__name__)
 
 PORTS_TRIED = 200
 """How many ports from 29500 up the head node may try before it gives up on proposing one."""
@@ -79,17 +82,23 @@ async def probe_all(
         What each told, and for each that did not why, by node.
     """
     count = _Count(len(nodes), progress)
+    looks: dict[str, asyncio.Future[Readings]] = {}
 
     async def probe_one(node: PoolNode) -> Probed:
-        request = look_request(profile, pool, node, nodes)
         async with links.use(pool.backend, node) as connection:
             facts, readings, told = await asyncio.gather(
-                _facts(connection, node, pool, asked),
-                _readings(connection, request, progress),
-                clock(connection),
+                _facts(connection, node, pool, asked), looked(node, connection), clock(connection)
             )
         count.answered(node)
-        return Probed(facts, readings, told)
+        return Probed(replace(facts, readings=readings), readings, told)
+
+    async def looked(node: PoolNode, connection: AgentConnection) -> Readings:
+        """The local backend's nodes are one machine: the first to be reached looks for all."""
+        machine = pool.name if pool.backend is BackendKind.LOCAL else node.name
+        if machine not in looks:
+            request = look_request(profile, pool, node, nodes)
+            looks[machine] = asyncio.ensure_future(_readings(connection, request, progress))
+        return await asyncio.shield(looks[machine])
 
     return await from_all({node.name: probe_one(node) for node in nodes})
 
@@ -148,12 +157,14 @@ async def _facts(
 
 
 async def _readings(connection: AgentConnection, request: Mapping[str, Any], progress: Progress) -> Readings:
-    """What was read there; where that failed, nothing is known, which hinders no launch."""
+    """What was read there; where that failed, only why: it is a finding, and hinders no launch by itself."""
     try:
         return await look(connection, request)
     except RankdeckError as error:
         if connection.closed.done():
             raise
         told = without_node(connection.node, error.message)
-        progress(f"{connection.node} could not be looked at, its checks are skipped: {told}")
-        return Readings(syscalls={"ssh": {"state": "ok"}})
+        _log.warning("%s could not be looked at: %s", connection.node, told)
+        brief = told.strip().splitlines()[-1] if told.strip() else "no reason was given"
+        progress(f"{connection.node} could not be looked at, nothing is known of it: {brief}")
+        return Readings(syscalls={"ssh": {"state": "ok", "unread": brief}})

@@ -31,6 +31,8 @@ class Case:
     commands: Mapping[tuple[str, ...], str | int | None] = field(default_factory=dict)
     syscalls: Mapping[str, Any] = field(default_factory=dict)
     change: Change | None = None
+    base: Change | None = None
+    """Done to every node first."""
     asked: Asked = ASKED
     everywhere: bool = False
     """The change is made on all three nodes of the pool, not on the second alone."""
@@ -39,9 +41,15 @@ class Case:
         return f"{self.check}-{self.verdict}-{self.says}"
 
     def applied(self, readings: Readings) -> Readings:
+        """A node to which it was done."""
+        readings = self.based(readings)
         if self.change is not None:
             readings = self.change(readings)
         return changed(readings, files=self.files, commands=self.commands, syscalls=self.syscalls)
+
+    def based(self, readings: Readings) -> Readings:
+        """A node to which it was not done."""
+        return readings if self.base is None else self.base(readings)
 
     def on_node(self) -> Finding:
         """The finding of a node to which it was done: the head node of its pool."""
@@ -54,7 +62,7 @@ class Case:
             {
                 f"n{number}": self.applied(healthy(number))
                 if number == 2 or self.everywhere
-                else healthy(number)
+                else self.based(healthy(number))
                 for number in (1, 2, 3)
             },
             self.asked,

@@ -16,7 +16,7 @@ def healthy(number: int = 1) -> Readings:
     """One of several such nodes: the recorded one, and what was not yet asked when it was recorded."""
     name, address = f"n{number}", f"{NETWORK}.{10 + number}"
     others = {f"n{other}": f"{NETWORK}.{10 + other}" for other in (1, 2, 3) if other != number}
-    readings = changed(
+    return changed(
         _named(recorded("ndr-ok-a"), name, address),
         files={
             "/proc/sys/kernel/random/boot_id": f"00000000-0000-4000-8000-00000000000{number}\n",
@@ -60,7 +60,6 @@ def healthy(number: int = 1) -> Readings:
             "clock_error_s": 0.001,
         },
     )
-    return replace(readings, commands=(*readings.commands,))
 
 
 WHEEL = "/opt/venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"
@@ -70,9 +69,12 @@ def _named(readings: Readings, name: str, address: str) -> Readings:
     old = ("ip", "-json", "addr")
     listed = readings.command(*old)
     assert listed is not None
+    guids = {
+        path: text.replace("c2ff:fe00:", f"c2ff:fe{name[1:]:0>2}:") for path, text in readings.files.items()
+    }
     return changed(
         readings,
-        files={"/proc/sys/kernel/hostname": f"{name}\n"},
+        files={**guids, "/proc/sys/kernel/hostname": f"{name}\n"},
         commands={old: listed.stdout.replace("10.77.0.11", address)},
     )
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from preflight.cases import ASKED, Case, holds, on_node, over_pool
+from preflight.cases import ASKED, Case, holds, on_node
 from preflight.healthy import healthy, nvlinks, with_cell, without_queries
 from preflight.recordings import changed
 from rankdeck_profiles.readings import CommandReading, Readings
@@ -107,6 +107,10 @@ def no_gpus(readings: Readings) -> Readings:
 
 def no_pci_gpus(readings: Readings) -> Readings:
     return replace(no_gpus(readings), commands=readings.commands)
+
+
+def with_amd(readings: Readings) -> Readings:
+    return changed(no_gpus(readings), files=AMD)
 
 
 def processes(text: str) -> dict[tuple[str, ...], str]:
@@ -420,10 +424,19 @@ POOLS = [
     ),
     Case("gpu.same-model", "pass", change=renamed("81559 MiB", "81400 MiB")),
     Case("gpu.same-model", "fail", "HBM3 and NVIDIA L4 on n2", change=cell(1, "name", "NVIDIA L4")),
+    Case(
+        "gpu.same-model",
+        "warn",
+        "96.00.99 on n2",
+        base=cell(0, "vbios_version", "96.00.A5"),
+        change=cell(0, "vbios_version", "96.00.99"),
+    ),
     Case("gpu.same-model", "skip", change=no_gpus, everywhere=True),
     Case("gpu.amd", "pass", "6.12.12", change=no_gpus, files=AMD, everywhere=True),
+    Case("gpu.amd", "warn", "6.8.5 on n2", base=with_amd, files={"/sys/module/amdgpu/version": "6.8.5\n"}),
     Case("gpu.amd", "skip"),
     Case("gpu.imex", "pass", change=RACK, everywhere=True),
+    Case("gpu.imex", "warn", "clique 2 on n2", base=RACK, change=cell(0, "fabric.cliqueId", "2")),
     Case("gpu.imex", "skip"),
 ]
 
@@ -436,27 +449,6 @@ def test_node(case: Case) -> None:
 @pytest.mark.parametrize("case", POOLS, ids=str)
 def test_pool(case: Case) -> None:
     holds(case, case.over_pool())
-
-
-def test_a_pool_of_two_amd_drivers() -> None:
-    nodes = {f"n{number}": changed(no_gpus(healthy(number)), files=AMD) for number in (1, 2, 3)}
-    nodes["n2"] = changed(nodes["n2"], files={"/sys/module/amdgpu/version": "6.8.5\n"})
-    finding = over_pool("gpu.amd", nodes)
-    assert (finding.verdict, finding.nodes) == ("warn", ("n2",))
-    assert "6.8.5 on n2" in finding.message
-
-
-def test_firmware_and_racks_that_differ() -> None:
-    nodes = {f"n{number}": with_cell(healthy(number), 0, "vbios_version", "96.00.A5") for number in (1, 2, 3)}
-    nodes["n3"] = with_cell(healthy(3), 0, "vbios_version", "96.00.99")
-    finding = over_pool("gpu.same-model", nodes)
-    assert (finding.verdict, finding.nodes) == ("warn", ("n3",))
-
-    racks = {f"n{number}": RACK(healthy(number)) for number in (1, 2, 3)}
-    racks["n2"] = with_cell(racks["n2"], 0, "fabric.cliqueId", "2")
-    finding = over_pool("gpu.imex", racks)
-    assert (finding.verdict, finding.nodes) == ("warn", ("n2",))
-    assert "clique 2 on n2" in finding.message
 
 
 def test_the_kernel_log_is_not_taken_for_clean_where_it_is_hidden() -> None:

@@ -64,6 +64,7 @@ class _Looking:
         """The reply."""
         calls = look_calls.quick(self._ranks)
         calls.update(look_calls.merged(self._calls))
+        calls.update(self._commands.calls)
         return {"files": self._files, "commands": self._commands.found, "syscalls": calls}
 
     def _begin(self, function, seconds, take):

@@ -15,6 +15,8 @@ waits for a GPU that hangs."""
 _LIMIT = 2.0
 _TOOL_LIMIT = 5.0
 """Seconds for tools that ask firmware, or are scripts that ask a package manager."""
+_LONGEST = 400 << 10
+"""Bytes of one output that are told: all of them together must fit into one frame."""
 _REFUSALS = 12
 """How many fields nvidia-smi may refuse, one at a time."""
 
@@ -24,8 +26,8 @@ _BASE = (
     "pcie.link.gen.current,pcie.link.gen.max,pcie.link.width.current,pcie.link.width.max"
 )
 _FURTHER = (
-    "index,vbios_version,fabric.state,fabric.status,fabric.cliqueId,fabric.clusterUuid,remapped_rows.pending,"
-    "remapped_rows.failure,gpu_recovery_action,clocks_event_reasons.active"
+    "index,vbios_version,compute_cap,fabric.state,fabric.status,fabric.cliqueId,fabric.clusterUuid,"
+    "remapped_rows.pending,remapped_rows.failure,gpu_recovery_action,clocks_event_reasons.active"
 )
 _OLDER = {"clocks_event_reasons.active": "clocks_throttle_reasons.active"}
 """Fields by the names they had before driver 535.54."""
@@ -43,6 +45,7 @@ class Commands:
 
     Attributes:
         found: `[{"argv", "rc", "stdout", "stderr"}]`; rc None: it did not end in time.
+        calls: what other tools answered that belongs to `syscalls`.
     """
 
     def __init__(self, environment, patience):
@@ -54,6 +57,7 @@ class Commands:
         """
         self._patience = patience
         self.found = [_command(["env"], 0, _shown(environment), "")]
+        self.calls = {}
         self.children = []
         self._environment = environment
         self._asked = {}
@@ -68,13 +72,17 @@ class Commands:
         words = self._asked.pop(child.pid, None)
         if words is None:
             return None
-        out, err = printable(child.out), printable(child.err)
+        out, err = printable(child.out[:_LONGEST]), printable(child.err[:_LONGEST])
         less = _without_refused(words, out + err) if self._refused < _REFUSALS else None
         if less is not None:
             self._refused += 1
             return self._begin(less, GPU_LIMIT)
         if words[:2] == ["ip", "-json"] and child.status != 0:  # RHEL 7's has no -json
             out, err, child.status = _interfaces(), "", 0
+        if words[0] == "busctl":
+            if out.split()[:1] == ["b"]:
+                self.calls["kill_user_processes"] = out.split()[1:] == ["true"]
+            return None
         if words[0] == "dmesg":  # a megabyte of what else the kernel said
             out = "".join(line + "\n" for line in out.splitlines() if "Xid" in line)
         self.found.append(_command(words, child.status, out, err))
@@ -115,6 +123,7 @@ def _wanted(environment):
             _LIMIT,
         )
         yield ["dmesg"], _LIMIT
+        yield ["nv-fabricmanager", "--version"], _LIMIT
     if os.path.isdir("/run/systemd/system"):
         yield ["systemctl", "is-active", "nvidia-fabricmanager"], _LIMIT
         manager = ["org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager"]

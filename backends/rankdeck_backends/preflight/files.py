@@ -57,10 +57,13 @@ def shared(pool: ProbedPool) -> Outcome:
             *(_token(each).on(name) for name, each in blind[:4]),
             nodes=dict.fromkeys(name for name, _ in blind),
         )
-    mute = [name for name, each in readers if each.get("answered") not in ("ok", None)]
+    mute = {name: each for name, each in readers if each.get("answered") not in ("ok", None)}
     if mute:
+        first = next(iter(mute.values()))
+        answers = {name: each.get("answered") for name, each in mute.items()}
         return failed(
-            f"the head node does not see what {names(mute)} wrote into {readers[0][1].get('path')}",
+            f"the head node does not see what {names(mute)} wrote into {first.get('path')}",
+            *side_by_side(f"the answer in {first.get('path')}", answers),
             nodes=mute,
         )
     late = [(name, each) for name, each in readers if (number(each, "seconds") or 0) > SLOW_TOKEN]

@@ -122,8 +122,8 @@ CHECKS = (
         group=Group.GPU,
         title="whole GPUs",
         reads="nvidia-smi mig.mode.current, nvidia-smi -L",
-        rule="fail: MIG is on, unless the profile's CUDA_VISIBLE_DEVICES names MIG instances (then warn); "
-        "[N/A] is no MIG",
+        rule="fail: MIG is on; warn: it is, and the profile's CUDA_VISIBLE_DEVICES names MIG instances; "
+        "pass: [N/A] is no MIG",
         symptom="invalid device ordinal, or NCCL errors: it has no peer-to-peer between instances",
         fix="nvidia-smi -mig 0 as root, or use other nodes",
         source="NVIDIA MIG User Guide; NVIDIA/nccl issue 1716, pytorch/pytorch issue 130181",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rankdeck_backends.preflight.check import Check, Group
-from rankdeck_backends.preflight.comparing import groups, names, side_by_side
+from rankdeck_backends.preflight.comparing import groups, names, odd_ones, side_by_side
 from rankdeck_backends.preflight.entries import Entry, entries, number
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
@@ -128,15 +128,21 @@ def common_network(pool: ProbedPool) -> Outcome:
             f"interfaces unknown: {names(node.name for node in pool if not node.fabric.interfaces)}"
         )
     meeting = _meeting(pool, pool)
-    evidence = [
-        Evidence.of(f"ip addr, {place.interface.name}", place.address).on(name)
-        for name, place in list(meeting.places.items())[:PAIRS_SHOWN]
-    ]
+    found = {node.name: meeting.places.get(node.name) for node in pool}
+    networks = {name: str(place.network) if place else "none" for name, place in found.items()}
+    evidence = side_by_side(
+        "ip addr",
+        {
+            name: f"{place.interface.name} {place.address}" if place else "none"
+            for name, place in found.items()
+        },
+    )
     if meeting.common:
         return passed(f"all nodes are in {meeting.network}: {meeting.why}", *evidence)
     if _proved(pool):
         return passed(f"{meeting.why}; but they reach each other", *evidence)
-    return failed(meeting.why, *evidence)
+    without = [name for name, place in found.items() if place is None]
+    return failed(meeting.why, *evidence, nodes=without or odd_ones(networks))
 
 
 def _meeting(nodes: Iterable[ProbedNode], pool: ProbedPool) -> Meeting:

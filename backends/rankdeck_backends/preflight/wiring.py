@@ -20,6 +20,12 @@ def connect(node: ProbedNode, pool: ProbedPool) -> Outcome:
     if answer is None:
         return skipped("the node was not reached by ssh")
     state = str(answer.get("state"))
+    if state == "ok" and answer.get("unread"):
+        return warned(
+            "the agent answers, but could not look at the node: nothing is known of it",
+            Evidence.of("look", answer["unread"]),
+            fix="`rankdeck check` again; if it stays, report the fault with what was printed",
+        )
     if state == "ok":
         return passed("logged in, and the agent answers", Evidence.of("ssh", state))
     message = str(answer.get("message") or "no reason was given")

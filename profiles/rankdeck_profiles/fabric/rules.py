@@ -24,7 +24,8 @@ from rankdeck_profiles.versions import Version
 MPI_FRAMEWORKS = ("mpi", "horovod", "deepspeed")
 """Those whose ranks an mpirun starts."""
 
-_FAMILIES = ("NCCL_", "UCX_", "GLOO_", "OMPI_MCA_", "PRTE_MCA_")
+_FAMILIES = ("NCCL_", "UCX_", "GLOO_")
+"""What is found set stays; Open MPI's are taken out of the environment before a launch (`leftovers`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,8 @@ class NodeJob:
     """The environment that does not depend on the framework."""
     facts: Mapping[str, NodeFacts] = field(default_factory=dict)
     """What the nodes said, by name; nodes that were not asked are not in it."""
+    fabric: tuple[Setting, ...] | None = None
+    """What the fabric rules set for MPI's own connections; None: too little is known for them."""
 
     @property
     def found(self) -> NodeFacts | None:

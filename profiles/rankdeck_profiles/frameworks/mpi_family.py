@@ -75,7 +75,7 @@ class MpiFramework(Framework):
         """Mpirun on the head, nothing elsewhere; everywhere the ranks' environment."""
         chosen = choose(job, self.option(job.profile, "mpirun"))
         self._refuse_root(job, chosen.dialect)
-        interface, interface_warning = _interface(job)
+        interface, interface_warning = _interface(job, chosen.dialect)
         wish = MpirunWish(
             mpirun=chosen.mpirun,
             hosts=_hosts(job),
@@ -131,7 +131,8 @@ class MpiFramework(Framework):
             for name, value in job.profile.env.items()
             if any(fnmatchcase(name, pattern) for pattern in wanted)
         }
-        env, reasons = merge(command.env, own)
+        connections = job.fabric or () if dialect.is_open_mpi else ()
+        env, reasons = merge((*command.env, *connections), own)
         shares = job.placement.shares
         process = Process(
             ranks=tuple(rank for share in shares for rank in share.ranks),
@@ -189,8 +190,13 @@ def _hosts(job: NodeJob) -> tuple[tuple[str, int], ...]:
     return tuple(hosts)
 
 
-def _interface(job: NodeJob) -> tuple[str | None, tuple[str, ...]]:
-    """The interface or network for MPI's own connections, and a warning where there is none to name."""
+def _interface(job: NodeJob, dialect: Dialect) -> tuple[str | None, tuple[str, ...]]:
+    """The interface or network for MPI's own connections, and a warning where there is none to name.
+
+    None without a warning where it is in mpirun's environment (`NodeJob.fabric`).
+    """
+    if dialect.is_open_mpi and job.fabric is not None:
+        return None, ()
     shares = job.placement.shares
     if len(shares) == 1 or job.pool.backend is BackendKind.LOCAL:
         return None, ()

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from rankdeck_runs.engine import Engine
 
 
-def launch(running: Engine, profile: Profile, pool: Pool, interrupts: Interrupts) -> str:
+def launch(
+    running: Engine, profile: Profile, pool: Pool, interrupts: Interrupts, *, skip_checks: bool = False
+) -> str:
     """Looks at the nodes, plans, records the run and starts it. Returns its id.
+
+    With `skip_checks` what was found wrong is said, and the run is started all the same.
 
     Raises:
         RankdeckError: nothing was launched, or what was is stopped again.
@@ -25,7 +29,10 @@ def launch(running: Engine, profile: Profile, pool: Pool, interrupts: Interrupts
         if interrupts.take():
             raise KeyboardInterrupt
 
-    prepared = wait_for(running.prepare(profile, pool, output.say), between=unless_interrupted)
+    asked = running.prepare(profile, pool, output.say, skip_checks=skip_checks)
+    prepared = wait_for(asked, between=unless_interrupted)
+    for node, problem in prepared.problems:
+        output.warning(f"{node}: {problem}")
     for warning in prepared.plan.warnings:
         output.warning(warning)
     # From here on Ctrl-C is kept until there is a run to ask about.

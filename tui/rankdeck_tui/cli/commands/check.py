@@ -69,7 +69,7 @@ def run(args: Namespace) -> int:
         for path in recorded.write(args.record, checked.readings):
             output.say(f"recorded {path}")
     _show(args, checked, title)
-    if checked.unreached:
+    if checked.unreached or checked.unread:
         return EXIT_UNREACHED
     from rankdeck_backends.preflight.finding import Verdict
 

@@ -32,6 +32,9 @@ def configure(parser: CommandParser) -> None:
         action="store_true",
         help="return as soon as the start is under way on every node, printing the run's id",
     )
+    parser.add_argument(
+        "--skip-checks", action="store_true", help="start although checks fail, or nodes lack something"
+    )
     add_json(parser, "one JSON event a line while following; with --detach one document with the run's id")
 
 
@@ -39,7 +42,7 @@ def run(args: Namespace) -> int:
     """Launches, and follows unless told not to."""
     profile, pool = profile_and_pool(args.profile, args.overrides, args.pool)
     with engine() as running, Interrupts() as interrupts:
-        run_id = launch(running, profile, pool, interrupts)
+        run_id = launch(running, profile, pool, interrupts, skip_checks=args.skip_checks)
         if args.detach:
             if args.json:
                 output.print_json({"id": run_id})
