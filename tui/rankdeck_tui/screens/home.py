@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
 
+from rankdeck_profiles.errors import RankdeckError
 from rankdeck_tui.look.draw import Parts
 from rankdeck_tui.screens import listing
 from rankdeck_tui.screens.base import DeckScreen
@@ -59,6 +60,13 @@ class HomeScreen(DeckScreen):
             id="home.change",
         ),
         Binding("e", "edit", "edit", tooltip="Change the profile or pool", id="home.edit"),
+        Binding(
+            "p",
+            "preflight",
+            "preflight",
+            tooltip="Check the nodes of the pool, or of the profile's pool for that profile",
+            id="home.preflight",
+        ),
         Binding("x", "stop", "stop", tooltip="Stop the run (asks first)", id="home.stop"),
         Binding(
             "slash", "filter", "filter", tooltip="Show only rows with this text; ! inverts", id="home.filter"
@@ -209,6 +217,22 @@ class HomeScreen(DeckScreen):
             self._form(kind, name)
         else:
             self.notify("A run's record is not changed. c composes it again.", markup=False)
+
+    def action_preflight(self) -> None:
+        """Check the pool under the cursor, or the profile on its pool."""
+        table = self._table()
+        kind, name = listing.parts_of(table.cursor_key if table and table.cursor_key else "none:")
+        if kind not in ("pool", "profile"):
+            self.notify("Put the cursor on a pool, or on a profile, first.", markup=False)
+            return
+        library = self.deck.library
+        try:
+            profile = library.profile(name) if kind == "profile" else None
+            pool = library.pool_for(profile) if profile is not None else library.pool(name)
+        except RankdeckError as error:
+            self.notify(error.message, severity="error", markup=False)
+            return
+        self.preflight(profile, pool)
 
     def action_repeat(self, launch: bool) -> None:
         """Launch the run under the cursor again, or compose it again."""
