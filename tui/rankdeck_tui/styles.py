@@ -87,7 +87,7 @@ PreflightScreen.-told #progress { display: none; }
 PreflightScreen.-told #matrix { display: block; }
 PreflightScreen.-told #finding { display: block; }
 PreflightScreen.-narrow #main { layout: vertical; }
-PreflightScreen.-narrow #finding { width: 1fr; }
+PreflightScreen.-narrow #finding { width: 1fr; min-width: 0; }
 PreflightScreen.-low #finding { display: none; }
 PreflightScreen.-low.-reading #finding { display: block; }
 PreflightScreen.-low.-reading #matrix { display: none; }

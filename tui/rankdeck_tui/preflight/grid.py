@@ -51,12 +51,12 @@ class CheckMatrix(Pane, can_focus=True):
             id="matrix.unfold",
         ),
         Binding(
-            "space", "nodes", "nodes", tooltip="One row a node, or nodes alike in one", id="matrix.nodes"
-        ),
-        Binding("a", "all", "all checks", tooltip="Show every check, or only groups", id="matrix.all"),
-        Binding(
             "e", "next_bad", "next problem", tooltip="To the next finding that is bad", id="matrix.next_bad"
         ),
+        Binding(
+            "space", "nodes", "nodes", tooltip="One row a node, or nodes alike in one", id="matrix.nodes"
+        ),
+        Binding("a", "all", "all", tooltip="Show every check, or only groups", id="matrix.all"),
         Binding("up,k", "step(-1, 0)", "Up", show=False, id="matrix.up"),
         Binding("down,j", "step(1, 0)", "Down", show=False, id="matrix.down"),
         Binding("left,h", "step(0, -1)", "Left", show=False, id="matrix.left"),
@@ -124,11 +124,22 @@ class CheckMatrix(Pane, can_focus=True):
         if place is not None:
             row, column = place
             self._row = _index([each.key for each in found.rows], row.key, self._row)
-            same = [index for index, each in enumerate(found.columns) if each.key == column.key]
-            near = [index for index, each in enumerate(found.columns) if each.group is column.group]
-            self._column = (same or near or [min(self._column, len(found.columns) - 1)])[0]
+            self._column = self._nearest(found, found.rows[self._row], column)
         self.repaint()
         self.post_message(self.Moved())
+
+    def _nearest(self, found: Matrix, row: Row, column: Column) -> int:
+        """The same column; else that of its group in which the row has the most to say."""
+        keys = [each.key for each in found.columns]
+        group = [index for index, each in enumerate(found.columns) if each.group is column.group]
+        if column.key in keys or not group:
+            return _index(keys, column.key, self._column)
+
+        def weight(index: int) -> int:
+            mark = found.cell(row, found.columns[index]).mark
+            return mark.weight if mark is not None else -1
+
+        return max(group, key=weight)
 
     # Painting.
 

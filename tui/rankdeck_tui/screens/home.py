@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import ClassVar
 
 from textual import on, work
@@ -113,8 +114,9 @@ class HomeScreen(DeckScreen):
     def read_files(self) -> None:
         """Read runs, profiles and pools, off the screen's own loop."""
         self.post_message(self.Read(listing.read_shelf(self.deck.home, self.deck.library, self.deck.engine)))
-        # An engine that is made when it is first needed is made here, so that no key waits for its imports.
+        # What is made or loaded when it is first needed, engine and checks, is here: no key waits for it.
         _ = self.deck.engine.prepare
+        import_module("rankdeck_tui.screens.preflight")
 
     @on(Read)
     def _take(self, message: Read) -> None:
