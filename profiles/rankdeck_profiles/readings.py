@@ -6,8 +6,11 @@ with a report of a fault. What the text means is for others to say.
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 NOT_FOUND = 127
@@ -38,7 +41,7 @@ class CommandReading:
         return " ".join(self.argv)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Readings:
     """All that a probe read on one node. Everything may be missing: then the lookups answer None."""
 
@@ -57,11 +60,17 @@ class Readings:
     def under(self, prefix: str) -> Mapping[str, str]:
         """The files below a folder: path relative to it -> content without blanks around it."""
         start = prefix.rstrip("/") + "/"
-        return {
-            path[len(start) :]: content.strip()
-            for path, content in self.files.items()
-            if path.startswith(start)
-        }
+        found = {}
+        for path in self._sorted[bisect_left(self._sorted, start) :]:
+            if not path.startswith(start):
+                break
+            found[path[len(start) :]] = self.files[path].strip()
+        return found
+
+    @cached_property
+    def _sorted(self) -> list[str]:
+        """All paths; those of a folder stand side by side."""
+        return sorted(self.files)
 
     def names_in(self, folder: str) -> tuple[str, ...]:
         """The names directly in a folder of which some file was read, sorted."""
@@ -86,8 +95,7 @@ class Readings:
 
     def number(self, name: str) -> float | None:
         """A call's answer as a number; None: there is none, or it is no number (`unlimited`)."""
-        value = self.syscalls.get(name)
-        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+        return finite(self.syscalls.get(name))
 
     def text(self, name: str) -> str | None:
         """A call's answer as text; None: there is none, or it is no text."""
@@ -134,6 +142,26 @@ class Readings:
             if not isinstance(content, str):
                 raise ValueError(f"files['{path}']: text expected, found {_shown(content)}")
         return cls(files, tuple(_command(place, entry) for place, entry in enumerate(commands)), syscalls)
+
+
+def finite(value: object) -> float | None:
+    """A value that a computer can count with, as a number; None: it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def digits(text: str | None) -> int | None:
+    """A count of at most 18 digits, as in /proc and /sys, without blanks around it; None: it is none.
+
+    Python itself takes digits of all scripts, and refuses numbers of some thousand digits with an error.
+    """
+    bare = (text or "").strip()
+    return int(bare) if bare.isascii() and bare.isdecimal() and len(bare) <= 18 else None
 
 
 def _is_program(word: str, program: str) -> bool:

@@ -6,7 +6,7 @@ import re
 
 Version = tuple[int, ...]
 
-_NUMBERS = re.compile(r"\d+(?:\.\d+)+|\d+")
+_NUMBERS = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})*")
 
 
 def version(text: str | None) -> Version | None:

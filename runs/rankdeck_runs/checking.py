@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rankdeck_backends.base import NodeError
+from rankdeck_backends.base import NodeError, NodeRefusal
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.facts import MpiFamily, NodeFacts
-from rankdeck_profiles.model import Pool, PoolNode, Profile
+from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
+from rankdeck_profiles.nodes import folded
 from rankdeck_profiles.plan import LaunchPlan
 from rankdeck_profiles.planner import plan
 from rankdeck_profiles.readings import Readings
@@ -19,6 +20,8 @@ from rankdeck_runs.links import Links
 from rankdeck_runs.looking import with_clocks
 from rankdeck_runs.meeting import Meeting, meet, patience
 from rankdeck_runs.probing import Probed, probe_all, questions
+from rankdeck_runs.sharing import PATIENCE
+from rankdeck_runs.values import objects
 
 if TYPE_CHECKING:  # the checks take longer to import than all else here: they are, beside the asking
     from rankdeck_backends.preflight.finding import Finding
@@ -26,6 +29,27 @@ if TYPE_CHECKING:  # the checks take longer to import than all else here: they a
     from rankdeck_backends.preflight.subject import Asked
 
 Progress = Callable[[str], None]
+
+
+SHARING_IN_A_HURRY = 1.0
+"""Seconds for a shared folder to show what another node wrote, while a launch waits."""
+NETWORK_TYPES = (
+    "nfs",
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "ceph",
+    "fuse.",
+    "wekafs",
+    "glusterfs",
+    "cifs",
+    "smb",
+    "panfs",
+    "pvfs",
+)
+"""How the types of file systems that several nodes mount begin (/proc/mounts)."""
+BY_MPIRUN = ("mpi", "horovod")
+"""The frameworks whose mpirun logs in from node to node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +96,7 @@ def replayed(readings: Mapping[str, Readings], profile: Profile | None, framewor
             slots=profile.procs_per_node,
             master_port=profile.master_port,
             options=profile.options,
+            communication=profile.communication_backend,
         )
     return Checked(judge(readings, asked), readings)
 
@@ -94,10 +119,48 @@ async def check(
         reached = tuple(sorted(reached, key=lambda node: order.index(node.name)))
     else:
         asked = asked_of_pool(profile, pool, facts, framework)
-    readings = await read_between(links, pool, reached, facts, probed, asked, progress, in_a_hurry=False)
+    readings = await read_between(
+        links,
+        pool,
+        reached,
+        facts,
+        probed,
+        asked,
+        progress,
+        folder=folder_of(profile, pool),
+        in_a_hurry=False,
+    )
     for name, error in failed.items():
         readings[name] = Readings(syscalls={"ssh": _why_unreached(name, error)})
     return Checked(await judged(readings, asked), readings, tuple(failed))
+
+
+def folder_of(profile: Profile | None, pool: Pool) -> str | None:
+    """The folder that a run's nodes may share: its working directory."""
+    if profile is None or pool.backend is BackendKind.LOCAL or profile.workdir in ("", "."):
+        return None
+    return profile.workdir
+
+
+def _log_ins(addresses: Mapping[str, str], asked: Asked) -> dict[str, list[str]]:
+    """The words after `ssh` by which an mpirun logs in to each node; none where there is no mpirun."""
+    if asked.framework not in BY_MPIRUN:
+        return {}
+    more = asked.options.get("ssh_args") or []
+    own = [str(word) for word in (more.split() if isinstance(more, str) else more)]
+    return {node: [*own, address] for node, address in addresses.items()}
+
+
+def _on_network(readings: Mapping[str, Readings]) -> bool:
+    """Whether some node has the working directory on a file system of several nodes.
+
+    A folder on a node's own disk promises nothing to the others: `sw.code` compares what is in it.
+    """
+    return any(
+        entry.get("purpose") == "cwd" and str(entry.get("type")).startswith(NETWORK_TYPES)
+        for each in readings.values()
+        for entry in objects(each.syscalls, "paths")
+    )
 
 
 async def judged(readings: Mapping[str, Readings], asked: Asked) -> Report:
@@ -129,6 +192,7 @@ async def read_between(
     asked: Asked,
     progress: Progress,
     *,
+    folder: str | None,
     in_a_hurry: bool,
 ) -> dict[str, Readings]:
     """All readings of these nodes (the head first): what each told, the clocks, and what lies between them.
@@ -141,6 +205,7 @@ async def read_between(
         probed: what was read there.
         asked: for the port, and addresses that are settled.
         progress: told what is under way.
+        folder: one that the nodes may share; None: none is asked about.
         in_a_hurry: a launch waits for it.
     """
     if not nodes:
@@ -152,13 +217,17 @@ async def read_between(
     if len(nodes) > 1:
         progress(f"letting {len(nodes)} nodes reach each other")
     port = asked.master_port if asked.master_port is not None else facts[nodes[0].name].free_port
+    addresses = {node.name: asked.addresses.get(node.name) or facts[node.name].address for node in nodes}
     meeting = Meeting(
         pool,
         nodes,
-        {node.name: asked.addresses.get(node.name) or facts[node.name].address for node in nodes},
+        addresses,
         {node.name: facts[node.name].interface for node in nodes},
         port,
         patience(pool, in_a_hurry=in_a_hurry),
+        folder if _on_network(readings) else None,
+        SHARING_IN_A_HURRY if in_a_hurry else PATIENCE,
+        _log_ins(addresses, asked) if pool.backend is BackendKind.SSH else {},
     )
     return await meet(links, meeting, readings)
 
@@ -176,6 +245,7 @@ def asked_of_plan(profile: Profile, pool: Pool, planned: LaunchPlan, facts: Mapp
         interface=pool.interface,
         addresses={node.node: node.address for node in planned.nodes},
         options=profile.options,
+        communication=profile.communication_backend,
         open_mpi=_open_mpi(facts.get(planned.head.node)),
     )
 
@@ -201,6 +271,7 @@ def asked_of_pool(
         slots=profile.procs_per_node or pool.slots,
         master_port=profile.master_port,
         options=profile.options,
+        communication=profile.communication_backend,
     )
 
 
@@ -212,9 +283,39 @@ def _open_mpi(head: NodeFacts | None) -> int | None:
     return int(major) if head.mpi.family is MpiFamily.OPEN_MPI and major.isdecimal() else 0
 
 
-def problems_of_report(report: Report) -> list[tuple[str, str]]:
+_ALSO_A_NEED = {
+    "file": ("sw.code",),
+    "dir": ("sw.code", "sw.python", "fs.hung"),
+    "program": ("sw.python", "sw.mpi"),
+    "setup": ("sw.python", "sw.torch", "sw.mpi"),
+}
+"""Checks that see the same as a plan's need of that kind (`Need.kind`): what is missing is told once."""
+
+
+def stopping(report: Report, failed: Mapping[str, RankdeckError]) -> tuple[Finding, ...]:
+    """The reasons not to launch, without those that are told as something missing on a node already.
+
+    Args:
+        report: of preflight.
+        failed: by node, what a plan's needs were refused with.
+    """
+    told = {
+        (node, check)
+        for node, error in failed.items()
+        if isinstance(error, NodeRefusal)
+        for problem in error.problems
+        for check in _ALSO_A_NEED.get(problem.kind, ())
+    }
+    return tuple(
+        finding
+        for finding in report.stopping
+        if not finding.nodes or any((node, finding.id) not in told for node in finding.nodes)
+    )
+
+
+def problems_of_findings(findings: Iterable[Finding]) -> list[tuple[str, str]]:
     """(nodes, cause with its fix) for each reason not to launch; several nodes share a line."""
-    return [(", ".join(finding.nodes) or "all nodes", _cause(finding)) for finding in report.stopping]
+    return [(folded(finding.nodes) or "all nodes", _cause(finding)) for finding in findings]
 
 
 def _cause(finding: Finding) -> str:

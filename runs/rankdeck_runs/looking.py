@@ -21,8 +21,6 @@ SETUP_TIMEOUT = 600.0
 """The same where setup lines are run first: loading modules from a cold file server takes minutes."""
 _PINGS = 5
 """The best of so many round trips tells the clock: one that met a busy moment tells little."""
-NODE_FOLDER = "/var/tmp"
-"""Where a node keeps its runs' folders (docs/agent-protocol.md, node folder)."""
 
 
 async def look(connection: AgentConnection, request: Mapping[str, Any]) -> Readings:
@@ -59,7 +57,7 @@ def look_request(
         nodes: all that the run uses.
     """
     local = pool.backend is BackendKind.LOCAL
-    paths = [{"path": "~", "purpose": "home"}, {"path": NODE_FOLDER, "purpose": "run"}]
+    paths = [{"path": "~", "purpose": "home"}]
     request: dict[str, Any] = {
         "python": "python3",
         "setup": [],

@@ -8,7 +8,7 @@ import random
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rankdeck_backends.connection import AgentConnection
@@ -17,6 +17,7 @@ from rankdeck_profiles.model import BackendKind, Pool, PoolNode
 from rankdeck_profiles.readings import Readings
 from rankdeck_runs.gathering import from_all
 from rankdeck_runs.links import Links
+from rankdeck_runs.sharing import share
 from rankdeck_runs.values import integer, objects
 
 ALL_PAIRS_UP_TO = 16
@@ -26,6 +27,8 @@ RANDOM_PAIRS = 3
 is met by its own six or more connections, one between two nodes by luck."""
 REACH_SECONDS = 3.0
 """How long a connection may take: the first packet and one repetition may be lost (RFC 6298: 1 s, then 2)."""
+LOG_IN_SECONDS = 8.0
+"""How long a log-in from node to node may take."""
 _LISTEN_SECONDS = 45.0
 """After so long a listener ends by itself: whoever asked for it is gone."""
 _SETTLE_SECONDS = 10.0
@@ -42,6 +45,9 @@ class Meeting:
         interfaces: node -> the interface that has that address, where known.
         port: the rendezvous port on the head; None: none is needed.
         patience: seconds for the name service to name an address; 0: it is not asked.
+        folder: one that is to be the same on all nodes; None: none need be.
+        sharing: seconds for what one node writes there to be seen by the others.
+        by_ssh: node -> the words after `ssh` that lead there, where the head's mpirun does so; else empty.
     """
 
     pool: Pool
@@ -50,6 +56,9 @@ class Meeting:
     interfaces: Mapping[str, str | None]
     port: int | None
     patience: float
+    folder: str | None = None
+    sharing: float = 0.0
+    by_ssh: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def pairs(count: int, chance: random.Random) -> list[tuple[int, int]]:
@@ -81,7 +90,8 @@ async def meet(links: Links, meeting: Meeting, readings: Mapping[str, Readings])
                 connections[node.name] = await stack.enter_async_context(
                     links.use(meeting.pool.backend, node)
                 )
-        await _Try(meeting, connections, found).all()
+        attempt = _Try(meeting, connections, found)
+        await asyncio.gather(attempt.all(), attempt.share(), attempt.log_in())
     return {node: replace(each, syscalls=found[node]) for node, each in readings.items()}
 
 
@@ -156,7 +166,7 @@ class _Try:
             targets = [target for other in others for target in self._targets(other, "random")]
             if name != head:
                 targets += self._targets(head, "rendezvous")
-            self._found[name]["connects"] = [told for told in targets if told.get("state")]
+            self._found[name].setdefault("connects", []).extend(told for told in targets if told.get("state"))
             open_targets = [told for told in targets if not told.get("state")]
             if name in self._connections and open_targets:
                 asks[f"reach {name}"] = self._connect(name, open_targets)
@@ -187,7 +197,28 @@ class _Try:
         reply = await self._connections[node].request(
             "reach", to=list(targets), token=self._token, seconds=REACH_SECONDS
         )
-        self._found[node]["connects"] += objects(reply.header, "connects")
+        self._found[node].setdefault("connects", []).extend(objects(reply.header, "connects"))
+
+    async def share(self) -> None:
+        """Whether the folder is one and the same."""
+        names = [node.name for node in self._meeting.nodes]
+        if self._meeting.folder is None or len(names) < 2 or any(n not in self._connections for n in names):
+            return
+        told = await share(self._connections, names, self._meeting.folder, self._meeting.sharing)
+        for node, entry in told.items():
+            self._found[node]["shared"] = [entry]
+
+    async def log_in(self) -> None:
+        """Whether the head logs in to all others, as its mpirun does, which starts them without a tree."""
+        head, *others = [node.name for node in self._meeting.nodes]
+        if not self._meeting.by_ssh or head not in self._connections:
+            return
+        targets = [{"to": other, "words": list(self._meeting.by_ssh[other])} for other in others]
+        await from_all({head: self._log_in_from(head, targets)})
+
+    async def _log_in_from(self, node: str, targets: list[dict[str, Any]]) -> None:
+        reply = await self._connections[node].request("log_in", to=targets, seconds=LOG_IN_SECONDS)
+        self._found[node].setdefault("connects", []).extend(objects(reply.header, "connects"))
 
     async def _reverse(self, node: str, other: str) -> None:
         """How long the name of another node's address takes; the patience itself if it takes longer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,15 @@ from rankdeck_profiles.model import Pool, Profile
 from rankdeck_profiles.plan import LaunchPlan, Need, NodePlan
 from rankdeck_profiles.planner import plan
 from rankdeck_runs import probing
-from rankdeck_runs.checking import asked_of_plan, judged, load_checks, problems_of_report, read_between
+from rankdeck_runs.checking import (
+    asked_of_plan,
+    folder_of,
+    judged,
+    load_checks,
+    problems_of_findings,
+    read_between,
+    stopping,
+)
 from rankdeck_runs.errors import NODE_NOT_REACHED, PrepareError, hints_of, not_reached, problems_of
 from rankdeck_runs.gathering import from_all
 from rankdeck_runs.links import Links
@@ -73,12 +81,23 @@ async def prepare(
     used = tuple(by_name[node.node] for node in planned.nodes)
     (_, failed), readings = await asyncio.gather(
         _check_all(links, pool, planned),
-        read_between(links, pool, used, facts, probed, asked, progress, in_a_hurry=True),
+        read_between(
+            links,
+            pool,
+            used,
+            facts,
+            probed,
+            asked,
+            progress,
+            folder=folder_of(profile, pool),
+            in_a_hurry=True,
+        ),
     )
     report = await judged(readings, asked)
-    problems = problems_of(failed) + problems_of_report(report)
+    causes = problems_of_findings(stopping(report, failed))
+    problems = problems_of(failed) + causes
     if not_reached(failed) or (problems and not skip_checks):
-        raise _refusal(failed, report)
+        raise _refusal(failed, causes)
     return Prepared(profile, pool, planned, facts, tuple(problems), report, usable_fabric(report.variables))
 
 
@@ -137,15 +156,15 @@ def _is_rendezvous(need: Need, planned: LaunchPlan) -> bool:
     return need.kind == "port" and need.value.rpartition(":")[2] == str(planned.head.port)
 
 
-def _refusal(failed: Mapping[str, RankdeckError], report: Report) -> PrepareError:
+def _refusal(failed: Mapping[str, RankdeckError], causes: Sequence[tuple[str, str]]) -> PrepareError:
     """All that is wrong: with the nodes, and with what the run needs there."""
     if not_reached(failed):
         return _prepare_error(failed)
     status = WRONG if failed else CHECK_FAILED
     hints = [hints_of(failed)] if failed else []
-    if report.stopping:
+    if causes:
         hints.append("`rankdeck check` shows what else was found; --skip-checks starts the run all the same")
-    return PrepareError(problems_of(failed) + problems_of_report(report), "\n  ".join(hints), status)
+    return PrepareError([*problems_of(failed), *causes], "\n  ".join(hints), status)
 
 
 def _prepare_error(failed: Mapping[str, RankdeckError]) -> PrepareError:

@@ -145,7 +145,6 @@ def test_folders_and_names(session: Client, tmp_path: Path) -> None:
         peers=["localhost", "no-such-node.invalid"],
         paths=[
             {"path": str(tmp_path), "purpose": "cwd"},
-            {"path": str(tmp_path / "not/there/yet"), "purpose": "run"},
             {"path": "/no/such/folder", "purpose": "data"},
         ],
     )
@@ -154,6 +153,7 @@ def test_folders_and_names(session: Client, tmp_path: Path) -> None:
     assert "127.0.0.1" in peers["localhost"]
     assert peers["no-such-node.invalid"] == []
     states = {entry["purpose"]: entry for entry in found.syscall("paths")}
+    assert states["run"]["path"] == str(tmp_path / "node")
     assert states["cwd"]["state"] == states["run"]["state"] == "ok"
     assert states["run"]["writable"] == "ok"
     assert states["data"]["state"] == "ENOENT"
@@ -161,8 +161,9 @@ def test_folders_and_names(session: Client, tmp_path: Path) -> None:
 
 
 def test_it_leaves_nothing_behind(session: Client, tmp_path: Path) -> None:
-    look(session, cwd=str(tmp_path), paths=[{"path": str(tmp_path), "purpose": "run"}])
+    look(session, cwd=str(tmp_path), paths=[{"path": str(tmp_path), "purpose": "cwd"}])
     assert list(tmp_path.glob("*")) == [tmp_path / "node"]
+    assert all("agent" in path.name for path in (tmp_path / "node").iterdir())
 
 
 # -- nvidia-smi --

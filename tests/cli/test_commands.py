@@ -52,7 +52,7 @@ def test_an_unknown_command_says_what_exists(rankdeck: Shell) -> None:
     done = rankdeck("chek", status=2)
     assert done.stdout == ""
     assert done.stderr.startswith("rankdeck: unknown command 'chek'\n")
-    assert "profiles, pools, plan, run, runs" in done.stderr
+    assert "profiles, pools, plan, check, run, runs" in done.stderr
     assert "did you mean 'runs'?" in rankdeck("rnus", status=2).stderr
 
 

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from cli.user import LIMIT, Shell
+from preflight.recordings import HERE, NODES
 
 
 def test_offline_plan_as_json_has_the_promised_shape(rankdeck: Shell) -> None:
@@ -87,3 +88,43 @@ def test_an_empty_pool_is_refused(rankdeck: Shell) -> None:
     rankdeck.save_pool("none", 'backend = "ssh"\nnodes = []\n')
     rankdeck.save_profile("hello", pool="none")
     assert "none" in rankdeck("plan", "hello", "--offline", status=2).stderr
+
+
+def recording(case: str) -> str:
+    return str(HERE / "recorded" / f"{case}.json")
+
+
+def test_a_plan_for_recorded_nodes_has_the_fabric_s_variables(rankdeck: Shell) -> None:
+    rankdeck.save_profile("hello", framework="torchrun")
+    files = [recording("azure-ndv4-a"), recording("azure-ndv4-b")]
+    plan = rankdeck.json("plan", "hello", "--replay", *files)
+    assert [node["node"] for node in plan["nodes"]] == ["azure-ndv4-a", "azure-ndv4-b"]
+    assert plan["head"]["address"] == "10.4.0.21"
+    assert plan["world_size"] == 16
+    for node in plan["nodes"]:
+        (process,) = node["processes"]
+        for name, value in NODES["azure-ndv4-a"]["env"]["torchrun"].items():
+            assert process["env"][name] == value
+            assert "fabric: " in plan["reasons"][name]
+
+
+def test_a_plan_for_the_same_recording_twice_is_one_for_two_such_nodes(rankdeck: Shell) -> None:
+    rankdeck.save_profile("hello", framework="torchrun")
+    plan = rankdeck.json("plan", "hello", "--replay", recording("eth-only"), recording("eth-only"))
+    assert len({node["node"] for node in plan["nodes"]}) == 2
+    assert not [text for text in plan["warnings"] if "one machine" in text]
+    assert plan["nodes"][1]["processes"][0]["env"]["GLOO_SOCKET_IFNAME"] == "enp3s0"
+
+
+def test_a_plan_for_recorded_nodes_says_what_would_refuse_it(rankdeck: Shell) -> None:
+    rankdeck.save_profile("hello", framework="torchrun")
+    done = rankdeck("plan", "hello", "--replay", recording("ndr-ok-a"), recording("ndr-port-down"))
+    assert "mlx5_3:1 is DOWN" in done.stderr
+    assert "a launch would be refused" in done.stderr
+    assert "NCCL_IB_HCA==mlx5_0,mlx5_1,mlx5_2,mlx5_4" in done.stdout
+
+
+def test_a_replay_and_a_pool_exclude_each_other(rankdeck: Shell) -> None:
+    rankdeck.save_profile("hello", framework="torchrun")
+    done = rankdeck("plan", "hello", "--pool", "lab", "--replay", recording("eth-only"), status=2)
+    assert "--replay plans for the nodes in files" in done.stderr

@@ -23,8 +23,9 @@ class NodeOptions:
     """The SSH server accepts no key."""
     slow: float = 0.0
     """Seconds that each new session waits before its command starts."""
-    disk_mib: int = 128
-    """Size of the node's own disk (held in memory)."""
+    disk_mib: int = 1536
+    """Size of the node's own disk, held in memory as far as it is used. With less than 1 GiB free, preflight
+    refuses a run."""
 
     @classmethod
     def parse(cls, text: str) -> NodeOptions:

@@ -34,6 +34,8 @@ class Case:
     base: Change | None = None
     """Done to every node first."""
     asked: Asked = ASKED
+    head: bool = True
+    """Of one node: it is the head node."""
     everywhere: bool = False
     """The change is made on all three nodes of the pool, not on the second alone."""
 
@@ -52,8 +54,8 @@ class Case:
         return readings if self.base is None else self.base(readings)
 
     def on_node(self) -> Finding:
-        """The finding of a node to which it was done: the head node of its pool."""
-        return on_node(self.check, self.applied(healthy()), self.asked)
+        """The finding of a node to which it was done, one of a pool of three."""
+        return on_node(self.check, self.applied(healthy(1 if self.head else 2)), self.asked, head=self.head)
 
     def over_pool(self) -> Finding:
         """The finding about a pool of three, to whose second node (or all) it was done."""
@@ -69,10 +71,12 @@ class Case:
         )
 
 
-def on_node(check_id: str, readings: Readings, asked: Asked = ASKED) -> Finding:
+def on_node(check_id: str, readings: Readings, asked: Asked = ASKED, *, head: bool = True) -> Finding:
     check = catalogue.find(check_id)
     assert check is not None, f"no check {check_id}"
-    (finding,) = judge({"n1": readings}, asked, checks=[check]).findings
+    name = "n1" if head else "n2"
+    nodes = {"n1": healthy(1), "n2": healthy(2), "n3": healthy(3), name: readings}
+    (finding,) = judge(nodes, asked, checks=[check]).on(name)
     return finding
 
 

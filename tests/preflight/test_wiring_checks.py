@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from preflight.cases import ASKED, Case, holds, over_pool
+from preflight.cases import ASKED, Case, holds, on_node, over_pool
 from preflight.healthy import connect, folder, healthy, shared
 from preflight.recordings import changed, recorded
+from preflight.test_gpu_checks import no_gpus
 from rankdeck_backends.preflight.judge import judge
 from rankdeck_profiles.readings import Readings
 
@@ -190,6 +191,8 @@ NODES = [
     Case("fs.space", "skip", syscalls={"paths": None, "tmpdir": None, "tmp_writable": None}),
     Case("fs.shm", "pass"),
     Case("fs.shm", "fail", "/dev/shm has 64 MiB free", syscalls={"shm_avail_mib": 64, "shm_total_mib": 64}),
+    Case("fs.shm", "warn", "64 MiB free", change=no_gpus, syscalls={"shm_avail_mib": 64}),
+    Case("fs.shm", "pass", change=no_gpus, syscalls={"shm_avail_mib": 4096}),
     Case("fs.shm", "warn", "4096 MiB free", syscalls={"shm_avail_mib": 4096}),
     Case("fs.shm", "skip", syscalls={"shm_avail_mib": None}),
     Case("os.memlock", "pass", "not limited"),
@@ -271,9 +274,9 @@ NODES = [
     Case("os.tuning", "warn", "max_map_count is 65530 for 64 ranks", asked=replace(ASKED, slots=64)),
     Case("os.tuning", "skip", files={"/proc/sys/kernel/numa_balancing": None}),
     Case("clock.skew", "pass"),
-    Case("clock.skew", "warn", "2.5 s ahead of", syscalls={"clock_offset_s": 2.5}),
-    Case("clock.skew", "pass", syscalls={"clock_offset_s": 2.5, "clock_error_s": 2.0}),
-    Case("clock.skew", "fail", "47.3 s behind", syscalls={"clock_offset_s": -47.3}),
+    Case("clock.skew", "warn", "2.5 s ahead of", syscalls={"clock_offset_s": 2.5}, head=False),
+    Case("clock.skew", "pass", syscalls={"clock_offset_s": 2.5, "clock_error_s": 2.0}, head=False),
+    Case("clock.skew", "fail", "47.3 s behind", syscalls={"clock_offset_s": -47.3}, head=False),
     Case("clock.skew", "skip", syscalls={"clock_offset_s": None}),
     Case("clock.sync", "pass"),
     Case("clock.sync", "warn", syscalls={"ntp_synchronized": False}),
@@ -290,7 +293,7 @@ POOLS = [
         syscalls={"hostname": "n1"},
     ),
     Case("ssh.identity", "pass", syscalls={"hostname": "n1"}),
-    Case("ssh.identity", "skip", "by intent", asked=LOCAL),
+    Case("ssh.identity", "skip", "this machine", asked=LOCAL),
     Case("ssh.identity", "skip", files={"/proc/sys/kernel/random/boot_id": None}, everywhere=True),
     Case("ssh.any-to-any", "pass", "6 pairs"),
     Case(
@@ -391,8 +394,7 @@ def test_pool(case: Case) -> None:
 
 def test_memory_may_not_be_locked_only_where_something_would_lock_it() -> None:
     assert recorded("eth-only").syscall("rlimit_memlock") == 8388608
-    finding = next(each for each in judge({"n": recorded("eth-only")}).findings if each.id == "os.memlock")
-    assert finding.verdict == "pass"
+    assert on_node("os.memlock", recorded("eth-only")).verdict == "pass"
 
 
 def test_few_open_files_are_too_few_for_many_nodes() -> None:

@@ -82,7 +82,7 @@ class _Looking:
         asked = look_calls.slow(
             self._ranks,
             field(self._request, "peers", list, []),
-            field(self._request, "paths", list, []),
+            self._paths(),
             field(self._request, "script", str, "") or None,
             at_home(raw(field(self._request, "cwd", str, "") or "~"), self._ranks),
         )
@@ -93,6 +93,11 @@ class _Looking:
         if mpirun and self._around.base is not None:
             ask = partial(_mpi, self._around, raw(mpirun))
             self._begin(partial(look_calls.as_bytes, ask), _MPI_LIMIT, partial(self._take_call, "mpi"))
+
+    def _paths(self):
+        """What is asked, and this agent's own folder, where runs are."""
+        own = {"path": text(os.fsencode(self._request["folder"])), "purpose": "run"}
+        return [each for each in field(self._request, "paths", list, []) if isinstance(each, dict)] + [own]
 
     def _take_call(self, key, child):
         if child.status == 0:

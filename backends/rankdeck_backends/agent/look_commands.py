@@ -64,7 +64,7 @@ class Commands:
         self._refused = 0
         for words, seconds in _wanted(environment):
             self._begin(words, seconds)
-        if not any(words[0] == "ip" for words in self._asked.values()):
+        if ["ip", "-json", "addr"] not in self._asked.values():
             self.found.append(_command(["ip", "-json", "addr"], 0, _interfaces(), ""))
 
     def ended(self, child):
@@ -77,7 +77,7 @@ class Commands:
         if less is not None:
             self._refused += 1
             return self._begin(less, GPU_LIMIT)
-        if words[:2] == ["ip", "-json"] and child.status != 0:  # RHEL 7's has no -json
+        if words == ["ip", "-json", "addr"] and child.status != 0:  # RHEL 7's has no -json
             out, err, child.status = _interfaces(), "", 0
         if words[0] == "busctl":
             if out.split()[:1] == ["b"]:
@@ -106,6 +106,7 @@ def _wanted(environment):
     if os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"):
         yield ["ibv_devinfo"], _TOOL_LIMIT
         yield ["rdma", "link"], _LIMIT
+        yield ["ip", "-json", "route", "show", "table", "all"], _LIMIT
         yield ["fi_info", "-p", "efa", "-t", "FI_EP_RDM"], _TOOL_LIMIT
     if gpus.find() is not None:
         apps = "--query-compute-apps=gpu_uuid,pid,process_name,used_gpu_memory"

@@ -1,6 +1,6 @@
 """What a session does by children of its own: the table of operations and their time limits."""
 
-from . import check, look, meet, probe, reading, start, stop, tokens
+from . import check, log_in, look, meet, probe, reading, start, stop, tokens
 from .follow import Follow
 from .jobs import Job
 
@@ -12,6 +12,7 @@ BY_CHILD = {
     "look": (look.answer, 45.0),
     "listen": (meet.listen, 60.0),
     "reach": (meet.reach, 30.0),
+    "log_in": (log_in.answer, 120.0),
     "reverse": (meet.reverse, 6.0),
     "token": (tokens.token, 30.0),
     "shared": (reading.shared, 15.0),

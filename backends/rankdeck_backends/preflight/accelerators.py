@@ -92,6 +92,13 @@ class Accelerators:
         return 0 if self.pci and nothing else None
 
     @cached_property
+    def why_no_rows(self) -> str:
+        """Why nvidia-smi has no row for any GPU, for checks that need one."""
+        if self.pci and not self.nvidia_functions:
+            return "no NVIDIA GPU on this node"
+        return "nvidia-smi lists no GPU"
+
+    @cached_property
     def present(self) -> bool:
         """True: there is some sign of a GPU."""
         return bool(self.smi.gpus or self.kfd or self.nvidia_functions or self.amd_functions)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rankdeck_backends.preflight.check import Check, Group
-from rankdeck_backends.preflight.entries import finite
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
 
@@ -13,13 +12,13 @@ SKEW_WARN, SKEW_FAIL = 1.0, 10.0
 
 def skew(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """clock.skew."""
-    offset = finite(node.readings.syscall("clock_offset_s"))
+    offset = node.readings.number("clock_offset_s")
     if offset is None:
         return skipped("the clock was not compared with the head node's")
-    if len(pool) > 1:
-        # The head's own is 0, unless recordings of several pools were put together.
-        offset -= finite(pool.head.readings.syscall("clock_offset_s")) or 0.0
-    error = max(0.0, finite(node.readings.syscall("clock_error_s")) or 0.0)
+    if pool.asked.recorded and len(pool) > 1:
+        # Recordings of several pools may be put together: each was compared with its own head node.
+        offset -= pool.head.readings.number("clock_offset_s") or 0.0
+    error = max(0.0, node.readings.number("clock_error_s") or 0.0)
     evidence = Evidence.of("clock against the head node's", f"{offset:+.3f} s, give or take {error:.3f} s")
     sure = max(0.0, abs(offset) - error)
     way = "ahead of" if offset > 0 else "behind"

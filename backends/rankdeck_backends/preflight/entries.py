@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from rankdeck_profiles.readings import Readings
+from rankdeck_profiles.readings import Readings, finite
 
 Entry = Mapping[str, Any]
 
@@ -26,20 +25,3 @@ def text(entry: Entry, key: str) -> str | None:
 def number(entry: Entry, key: str) -> float | None:
     """A part of it that is a number a computer can count with; None: there is none."""
     return finite(entry.get(key))
-
-
-def finite(value: object) -> float | None:
-    """A number as such; None: it is none, or one without a size."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        converted = float(value)
-    except OverflowError:
-        return None
-    return converted if math.isfinite(converted) else None
-
-
-def digits(raw: str | None) -> int | None:
-    """A whole number of at most 18 digits, such as those in /proc; None: it is none."""
-    stripped = (raw or "").strip()
-    return int(stripped) if stripped.isascii() and stripped.isdecimal() and len(stripped) <= 18 else None

@@ -6,16 +6,20 @@ import json
 import re
 
 from rankdeck_backends.preflight.check import Check, Group
-from rankdeck_backends.preflight.comparing import odd_ones, told
+from rankdeck_backends.preflight.comparing import odd_ones, side_by_side, told
+from rankdeck_backends.preflight.entries import entries
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
 from rankdeck_profiles.fabric.devices import ROOT, Gid, Kind, Port
 from rankdeck_profiles.fabric.inherited import inherited
 from rankdeck_profiles.fabric.interfaces import Network
 from rankdeck_profiles.fabric.rdma_rules import rails_apart
+from rankdeck_profiles.readings import digits
 
 _NO_ROCE = "no active RoCE port"
 _FIXED = "NCCL_IB_GID_INDEX"
+_ROUTES = ("ip", "-json", "route", "show", "table", "all")
+"""All tables: nodes with several rails choose among them by the source address."""
 
 
 def gid(node: ProbedNode, pool: ProbedPool) -> Outcome:
@@ -38,13 +42,17 @@ def gid(node: ProbedNode, pool: ProbedPool) -> Outcome:
         Evidence.of(f"{port.path}/gids/{each.index}", f"{each.value} ({each.type or 'no type'})")
         for port in lacking[:2]
         for each in port.gids[:4]
-    )
+    ) or (Evidence.of(f"{lacking[0].path}/gids", None),)
     names = ", ".join(port.name for port in lacking)
     if good:
         return warned(f"{names}: no RoCE v2 address over IPv4; other ports have one", *shown)
     if any(port.kind is Kind.INFINIBAND for port in node.fabric.usable):
         return skipped(
             f"{names}: no RoCE v2 address over IPv4, and none needed: InfiniBand has the data", *shown
+        )
+    if node.fabric.azure:
+        return skipped(
+            f"{names}: Azure's accelerated networking, which carries no RDMA between machines", *shown
         )
     return failed(f"{names}: no RoCE v2 address over IPv4 on an interface that is up", *shown)
 
@@ -120,6 +128,11 @@ def subnet(pool: ProbedPool) -> Outcome:
     if apart:
         return warned(
             "each rail is in a network of its own, so a card reaches only its like (NCCL_CROSS_NIC=0 is set)",
+            *(
+                Evidence.of(f"{port.path}/gids/{port.roce_gid.index}", port.roce_gid.ipv4).on(pool.head.name)
+                for port in _roce(pool.head)
+                if port.roce_gid
+            ),
             nodes=apart,
         )
     return passed(f"the RoCE ports of {len(shared)} rails reach each other")
@@ -136,10 +149,10 @@ def efa(node: ProbedNode, pool: ProbedPool) -> Outcome:
             f"{', '.join(port.name for port in down)} not ACTIVE",
             *(Evidence.of(f"{port.path}/state", port.state) for port in down),
         )
-    plugins = node.readings.texts("nccl_net_plugins")
+    plugins = _plugins(node)
     if plugins is not None and not plugins:
         return failed(
-            f"{len(ports)} EFA devices, and no libnccl-net*.so on LD_LIBRARY_PATH: NCCL would use sockets",
+            f"{len(ports)} EFA devices, and no libnccl-net*.so that loads: NCCL would use sockets",
             Evidence.of("libnccl-net*.so", "not found"),
             fix="install aws-ofi-nccl (the EFA installer has it) and put it on LD_LIBRARY_PATH",
         )
@@ -165,8 +178,20 @@ def efa_count(pool: ProbedPool) -> Outcome:
     if not any(counts.values()):
         return skipped("no EFA device")
     if len(set(counts.values())) > 1:
-        return failed(f"the number of EFA devices differs: {told(counts)}", nodes=odd_ones(counts))
+        return failed(
+            f"the number of EFA devices differs: {told(counts)}",
+            *side_by_side(ROOT, counts),
+            nodes=odd_ones(counts),
+        )
     return passed(f"{next(iter(counts.values()))} EFA devices on every node")
+
+
+def _plugins(node: ProbedNode) -> list[str] | None:
+    """The paths of NCCL's network plugins that load; None: not looked for."""
+    if node.readings.syscall("net_plugins") is None:
+        return None
+    found = entries(node.readings, "net_plugins")
+    return [str(each.get("path")) for each in found if each.get("state") == "ok"]
 
 
 def _roce(node: ProbedNode) -> list[Port]:
@@ -183,9 +208,10 @@ def _wrongly_fixed(node: ProbedNode, pool: ProbedPool) -> str | None:
     """The GID index that a variable fixes, where it is no address to use on this node."""
     value = inherited(node.readings, pool.asked.env).value(_FIXED) or ""
     ports = _roce(node)
-    if not value.isdecimal() or not ports:
+    index = digits(value)
+    if index is None or not ports:
         return None
-    at = [next((each for each in port.gids if each.index == int(value)), None) for port in ports]
+    at = [next((each for each in port.gids if each.index == index), None) for port in ports]
     right = all(each is not None and each.type == "RoCE v2" and each.ipv4 is not None for each in at)
     return None if right else value
 
@@ -220,7 +246,7 @@ def _has_route(node: ProbedNode, own: Gid, other: Gid) -> bool | None:
         return (
             asked.rc == 0 and re.search(rf"\bdev {re.escape(own.netdev or '')}\b", asked.stdout) is not None
         )
-    listed = node.readings.command("ip", "-json", "route")
+    listed = node.readings.command(*_ROUTES)
     if listed is None or listed.rc != 0:
         return None
     try:
@@ -250,7 +276,10 @@ CHECKS = (
         group=Group.FABRIC,
         title="RoCE addresses",
         reads=f"{ROOT}/*/ports/*/gids, gid_attrs/types, gid_attrs/ndevs",
-        rule="fail: no entry of type RoCE v2 with an IPv4 address on an interface that is up",
+        rule=(
+            "fail: no entry of type RoCE v2 with an IPv4 address on an interface that is up; warn: some "
+            "ports have none; skip: InfiniBand has the data, or it is Azure's accelerated networking"
+        ),
         symptom="`ibv_modify_qp ... Network is unreachable`, or a hang",
         fix="give the port's interface an IPv4 address; see cma_roce_mode",
         source="nccl issues 769, 1131; nccl-tests issue 185",
@@ -274,7 +303,7 @@ CHECKS = (
         id="roce.subnet",
         group=Group.FABRIC,
         title="RoCE ports reach each other",
-        reads="the IPv4 addresses of each rail's GIDs; ip -json addr; ip route",
+        reads=f"the IPv4 addresses of each rail's GIDs; ip -json addr; {' '.join(_ROUTES)}",
         rule=(
             "fail: one rail's ports are in different networks and have no route; warn: each rail is in a "
             "network of its own; skip: the routes are not known"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rankdeck_backends.preflight.check import Check, Group
-from rankdeck_backends.preflight.comparing import odd_ones, told
+from rankdeck_backends.preflight.comparing import odd_ones, side_by_side, told
 from rankdeck_backends.preflight.fabric_ports import NO_RDMA
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
@@ -68,7 +68,14 @@ def naming(pool: ProbedPool) -> Outcome:
     if lacking and len(lacking) < len(pool):
         name, absent = next(iter(lacking.items()))
         return failed(
-            f"NCCL_IB_HCA names {', '.join(absent)}, which {name} does not have", nodes=tuple(lacking)
+            f"NCCL_IB_HCA names {', '.join(absent)}, which {name} does not have",
+            *(Evidence.of("NCCL_IB_HCA", _user_list(node, pool)).on(node.name) for node in pool.nodes[:4]),
+            *(
+                Evidence.of(ROOT, ", ".join(node.fabric.by_name)).on(node.name)
+                for node in pool
+                if node.name == name
+            ),
+            nodes=tuple(lacking),
         )
     apart = {name: each for name, each in shared.items() if len(set(each.values())) > 1}
     if apart:
@@ -82,12 +89,15 @@ def naming(pool: ProbedPool) -> Outcome:
             ),
             nodes=odd_ones(each),
         )
-    ambiguous = _ambiguous(pool)
-    if ambiguous:
-        return warned(
-            f"NCCL_IB_HCA={ambiguous[0]} is a prefix without `=`, and takes {ambiguous[1]}, too",
-            fix=f"write NCCL_IB_HCA=={ambiguous[0]}",
-        )
+    for node in pool:
+        if (ambiguous := _ambiguous(node, pool)) is not None:
+            entry, longer = ambiguous
+            return warned(
+                f"NCCL_IB_HCA={_user_list(node, pool)} has no `=`: {entry} takes {longer}, too",
+                Evidence.of("NCCL_IB_HCA", _user_list(node, pool)).on(node.name),
+                fix=f"write NCCL_IB_HCA=={_user_list(node, pool)}: with `=` names are exact",
+                nodes=(node.name,),
+            )
     return passed(f"{len(shared)} device names, each in the same slot on every node")
 
 
@@ -115,7 +125,11 @@ def firmware(pool: ProbedPool) -> Outcome:
                 nodes=odd_ones(versions),
             )
     if len(set(models.values())) > 1:
-        return warned(f"the nodes have different models of cards: {told(models)}", nodes=odd_ones(models))
+        return warned(
+            f"the nodes have different models of cards: {told(models)}",
+            *side_by_side(f"{ROOT}/*/hca_type", models),
+            nodes=odd_ones(models),
+        )
     return passed(f"one firmware for each of {len(found)} models")
 
 
@@ -135,16 +149,16 @@ def _absent(node: ProbedNode, pool: ProbedPool) -> list[str]:
     return [entry for entry in entries if not any(name.startswith(entry) for name in devices)]
 
 
-def _ambiguous(pool: ProbedPool) -> tuple[str, str] | None:
+def _ambiguous(node: ProbedNode, pool: ProbedPool) -> tuple[str, str] | None:
     """A name in NCCL_IB_HCA without `=` that is the beginning of another one's: mlx5_1 of mlx5_10."""
-    for node in pool:
-        value = _user_list(node, pool)
-        if value.startswith("="):
-            continue
-        for entry in (word.partition(":")[0] for word in value.split(",")):
-            longer = [name for name in node.fabric.by_name if re.fullmatch(re.escape(entry) + r"\d+", name)]
-            if entry in node.fabric.by_name and longer:
-                return entry, longer[0]
+    value = _user_list(node, pool)
+    if value.startswith("="):
+        return None
+    devices = node.fabric.by_name
+    for entry in (word.partition(":")[0] for word in value.split(",")):
+        longer = [name for name in devices if re.fullmatch(re.escape(entry) + r"\d+", name)]
+        if entry in devices and longer:
+            return entry, longer[0]
     return None
 
 

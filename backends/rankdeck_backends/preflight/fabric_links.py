@@ -11,8 +11,8 @@ from rankdeck_backends.preflight.comparing import odd_ones, told
 from rankdeck_backends.preflight.fabric_ports import NO_RDMA
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
-from rankdeck_profiles.fabric.choice import choose
 from rankdeck_profiles.fabric.devices import ROOT, Device, Kind, Port
+from rankdeck_profiles.readings import digits
 
 COUNTERS = {
     "symbol_error": 0xFFFF,
@@ -34,17 +34,17 @@ FLAPS_TO_COMPARE = 4
 ROCE_HEADERS = ((4200, 4096), (2200, 2048), (1128, 1024), (616, 512), (360, 256))
 """A netdev's MTU and the RoCE packet that fits in (linux ib_addr.h, iboe_get_mtu: headers are 104 bytes)."""
 
-_MTU = re.compile(r"active_mtu:\s*(\d+)")
-_PORT = re.compile(r"^\s+port:\s*(\d+)", re.MULTILINE)
+_MTU = re.compile(r"active_mtu:\s*([0-9]{1,9})")
+_PORT = re.compile(r"^\s+port:\s*([0-9]{1,9})", re.MULTILINE)
 
 
 def errors(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """ib.errors: counters of faults on the wire."""
     counted = [
-        (port, name, int(port.counters[name]), top)
+        (port, name, count, top)
         for port in node.fabric.ports
         for name, top in COUNTERS.items()
-        if port.counters.get(name, "").isdecimal()
+        if (count := digits(port.counters.get(name))) is not None
     ]
     if not counted:
         return skipped("no error counters" if node.fabric.ports else NO_RDMA)
@@ -67,17 +67,15 @@ def flap(node: ProbedNode, pool: ProbedPool) -> Outcome:
     changes = _changes(node)
     if not changes:
         return skipped("no RDMA device with a network interface" if node.fabric.devices else NO_RDMA)
-    usual = median(number for other in pool for number in _changes(other).values())
-    many = {
-        name: number
-        for name, number in changes.items()
-        if number > FLAPS or (len(pool) > 2 and number > max(FLAP_RATIO * usual, FLAPS_TO_COMPARE))
-    }
+    many = {name: number for name, number in changes.items() if number > FLAPS}
+    if len(pool) > 2 and max(changes.values()) > FLAPS_TO_COMPARE:
+        limit = FLAP_RATIO * _usual(pool)
+        many |= {name: number for name, number in changes.items() if number > max(limit, FLAPS_TO_COMPARE)}
     if not many:
         return passed(f"the carrier changed at most {max(changes.values())} times")
     listed = ", ".join(f"{name} {number} times" for name, number in many.items())
     return warned(
-        f"the carrier came and went: {listed} (the pool's median is {usual:g})",
+        f"the carrier came and went: {listed} (the pool's median is {_usual(pool):g})",
         *(Evidence.of(f"/sys/class/net/{name}/carrier_changes", number) for name, number in many.items()),
     )
 
@@ -136,34 +134,36 @@ def mtu_uniform(pool: ProbedPool) -> Outcome:
     return passed(f"MTU {next(iter(values.values()))} on every node", *evidence[:2])
 
 
+def _usual(pool: ProbedPool) -> float:
+    return median(number for node in pool for number in _changes(node).values())
+
+
 def _changes(node: ProbedNode) -> dict[str, int]:
     """Carrier changes of the RDMA devices' own interfaces."""
     own = {name for device in node.fabric.devices for name in device.netdevs}
     own |= {gid.netdev for port in node.fabric.ports for gid in port.gids if gid.netdev}
     found = {}
     for name in sorted(own):
-        text = node.readings.file(f"/sys/class/net/{name}/carrier_changes")
-        if text is not None and text.isdecimal():
-            found[name] = int(text)
+        changes = digits(node.readings.file(f"/sys/class/net/{name}/carrier_changes"))
+        if changes is not None:
+            found[name] = changes
     return found
 
 
 def _transfers(speed: str | None) -> float | None:
     """`16.0 GT/s PCIe`, or `8 GT/s` of older kernels, as a number."""
-    found = re.match(r"([\d.]+) GT/s", speed or "")
+    found = re.match(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) GT/s", speed or "")
     return float(found[1]) if found else None
 
 
 def _lanes(device: Device) -> int:
-    width = device.link_width or ""
-    return int(width) if width.isdecimal() else 0
+    return digits(device.link_width) or 0
 
 
 def _narrow(device: Device) -> str:
     """What is wrong with a card's PCI link; nothing where it is right."""
     speed, lanes = _transfers(device.link_speed) or 0.0, _lanes(device)
-    best_speed, best_lanes = _transfers(device.max_link_speed), device.max_link_width or ""
-    wide = int(best_lanes) if best_lanes.isdecimal() else lanes
+    best_speed, wide = _transfers(device.max_link_speed), digits(device.max_link_width) or lanes
     if lanes < wide or speed < (best_speed or speed):
         return f"{device.name} has {speed:g} GT/s x{lanes} of {best_speed or speed:g} GT/s x{wide}"
     # 8 bits in 10 up to 5 GT/s, 128 in 130 from 8 GT/s on (PCI Express base specification).
@@ -176,8 +176,7 @@ def _narrow(device: Device) -> str:
 
 def _mtus(node: ProbedNode, pool: ProbedPool) -> list[tuple[Port, tuple[int, Evidence]]]:
     """The data ports that tell their MTU."""
-    choice = choose({each.name: each.fabric for each in pool})
-    ports: Iterable[Port] = choice.ports.get(node.name) or node.fabric.usable
+    ports: Iterable[Port] = pool.choice.ports.get(node.name) or node.fabric.usable
     found = ((port, _port_mtu(node, port)) for port in ports if port.kind is not Kind.EFA)
     return [(port, size) for port, size in found if size is not None]
 
@@ -188,7 +187,7 @@ def _port_mtu(node: ProbedNode, port: Port) -> tuple[int, Evidence] | None:
         if block.split(None, 1)[:1] != [port.device]:
             continue
         places = list(_PORT.finditer(block))
-        for place, after in zip(places, [*places[1:], None], strict=True):
+        for place, after in zip(places, [*places[1:], None], strict=False):
             size = _MTU.search(block, place.end(), after.start() if after else len(block))
             if int(place[1]) == port.number and size:
                 return int(size[1]), Evidence.of("ibv_devinfo", f"{port.name} active_mtu: {size[1]}")
@@ -197,11 +196,11 @@ def _port_mtu(node: ProbedNode, port: Port) -> tuple[int, Evidence] | None:
     netdev = (
         port.roce_gid.netdev if port.roce_gid else next(iter(node.fabric.by_name[port.device].netdevs), None)
     )
-    text = node.readings.file(f"/sys/class/net/{netdev}/mtu")
-    if text is None or not text.isdecimal():
+    mtu = digits(node.readings.file(f"/sys/class/net/{netdev}/mtu"))
+    if mtu is None:
         return None
-    fits = next((size for needed, size in ROCE_HEADERS if int(text) >= needed), 256)
-    return fits, Evidence.of(f"/sys/class/net/{netdev}/mtu", text)
+    fits = next((size for needed, size in ROCE_HEADERS if mtu >= needed), 256)
+    return fits, Evidence.of(f"/sys/class/net/{netdev}/mtu", mtu)
 
 
 CHECKS = (

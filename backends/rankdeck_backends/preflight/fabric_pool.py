@@ -9,9 +9,10 @@ from rankdeck_backends.preflight.check import Check, Group
 from rankdeck_backends.preflight.comparing import groups, names, odd_ones, told
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
-from rankdeck_profiles.fabric.choice import FULL_MEMBER, KEY_BITS, Choice, choose
+from rankdeck_profiles.fabric.choice import FULL_MEMBER, KEY_BITS, Choice
 from rankdeck_profiles.fabric.devices import ROOT, Kind, Port
 from rankdeck_profiles.fabric.inherited import inherited
+from rankdeck_profiles.readings import digits
 
 _UNUSABLE = (
     "ofed.halves",
@@ -31,7 +32,7 @@ def uniform(pool: ProbedPool) -> Outcome:
     """ib.pool-uniform: every node has the same ports for data."""
     if not any(node.fabric.has_rdma_hardware for node in pool):
         return skipped("no RDMA hardware in this pool")
-    choice = _choice(pool)
+    choice = pool.choice
     ports = {node.name: _for_data(node, choice) for node in pool}
     if not any(ports.values()):
         return skipped("no node has a usable RDMA port")
@@ -76,6 +77,7 @@ def subnet(pool: ProbedPool) -> Outcome:
             f"the rails are in several subnets ({', '.join(sorted(set().union(*known.values())))}): a card "
             "reaches only its like on other nodes",
             *evidence,
+            nodes=tuple(name for name, each in known.items() if len(each) > 1),
         )
     return passed(f"all InfiniBand ports are in subnet {next(iter(common))}")
 
@@ -109,10 +111,6 @@ def pkey(pool: ProbedPool) -> Outcome:
             nodes=limited,
         )
     return passed(f"all nodes have the partition key {told(shown).partition(' on ')[0]}", *evidence[:2])
-
-
-def _choice(pool: ProbedPool) -> Choice:
-    return choose({node.name: node.fabric for node in pool})
 
 
 def _for_data(node: ProbedNode, choice: Choice) -> tuple[Port, ...]:
@@ -166,8 +164,7 @@ def _infiniband(node: ProbedNode) -> list[Port]:
 
 
 def _pkey_index(node: ProbedNode, pool: ProbedPool) -> int:
-    text = inherited(node.readings, pool.asked.env).value("NCCL_IB_PKEY") or ""
-    return int(text) if text.isdecimal() else 0
+    return digits(inherited(node.readings, pool.asked.env).value("NCCL_IB_PKEY")) or 0
 
 
 CHECKS = (

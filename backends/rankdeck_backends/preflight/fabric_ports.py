@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rankdeck_backends.preflight.check import Check, Group
+from rankdeck_backends.preflight.comparing import side_by_side
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
 from rankdeck_profiles.fabric.devices import ROOT, Kind, Port
@@ -106,7 +107,12 @@ def common_kind(pool: ProbedPool) -> Outcome:
     if common:
         return passed(f"every node with RDMA has {' and '.join(kind for kind in _ORDER if kind in common)}")
     found = "; ".join(f"{name}: {', '.join(each)}" for name, each in kinds.items())
-    return failed(f"no kind of RDMA port is on every node: {found}", nodes=tuple(kinds))
+    listed = {name: ", ".join(each) for name, each in kinds.items()}
+    return failed(
+        f"no kind of RDMA port is on every node: {found}",
+        *side_by_side(f"{ROOT}/*/ports/*/link_layer", listed),
+        nodes=tuple(kinds),
+    )
 
 
 def rate(node: ProbedNode, pool: ProbedPool) -> Outcome:
@@ -116,21 +122,22 @@ def rate(node: ProbedNode, pool: ProbedPool) -> Outcome:
         return skipped(NO_RDMA)
     if not ports:
         return skipped("no port with a link and a GUID")
+    best: dict[tuple[str | None, Kind], float] = {}
+    elsewhere: dict[tuple[str | None, Kind, str], float] = {}
+    for other in pool:
+        for each in _rated(other):
+            model = _model(other, each)
+            best[model] = max(best.get(model, 0.0), each.gbits)
+            if other is not node:
+                place = (*model, each.name)
+                elsewhere[place] = max(elsewhere.get(place, 0.0), each.gbits)
     slow = []
     for port in ports:
         model = _model(node, port)
-        like = [each for each in ports if _model(node, each) == model]
-        others = [
-            each
-            for other in pool
-            if other is not node
-            for each in _rated(other)
-            if _model(other, each) == model
-        ]
-        best = max(each.gbits for each in (*like, *others))
-        same_place = [each.gbits for each in others if each.name == port.name]
-        if port.gbits < best and not (same_place and max(same_place) <= port.gbits):
-            slow.append((port, best))
+        # As fast as this port is on any other node: then it is so by design.
+        alike = elsewhere.get((*model, port.name), best[model]) <= port.gbits
+        if port.gbits < best[model] and not alike:
+            slow.append((port, best[model]))
     if not slow:
         rates = ", ".join(sorted({port.rate.raw for port in ports if port.rate}))
         return passed(f"all ports with a link at the rate of their model: {rates}")

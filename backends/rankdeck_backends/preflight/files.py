@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rankdeck_backends.preflight.check import Check, Group
 from rankdeck_backends.preflight.comparing import names, odd_ones, side_by_side, told
-from rankdeck_backends.preflight.entries import Entry, entries, finite, number, text
+from rankdeck_backends.preflight.entries import Entry, entries, number, text
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
 
@@ -129,7 +129,7 @@ def space(node: ProbedNode, pool: ProbedPool) -> Outcome:
         )
     if low:
         return warned("; ".join(message for message, _ in low), *(evidence for _, evidence in low))
-    free = finite(node.readings.syscall("tmp_free_mib"))
+    free = node.readings.number("tmp_free_mib")
     shown = [_statvfs(each) for each in paths] or [Evidence.of(f"statvfs {tmpdir}", free)]
     return passed("there is room", *shown)
 
@@ -160,16 +160,16 @@ def _little_room(entry: Entry) -> list[tuple[str, Evidence]]:
 
 def shared_memory(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """fs.shm."""
-    free = finite(node.readings.syscall("shm_avail_mib"))
-    total = finite(node.readings.syscall("shm_total_mib"))
+    free = node.readings.number("shm_avail_mib")
+    total = node.readings.number("shm_total_mib")
     if free is None:
         return skipped("how large /dev/shm is was not asked")
     evidence = Evidence.of(
         "statvfs /dev/shm", f"{free:.0f} of {'?' if total is None else f'{total:.0f}'} MiB free"
     )
-    if free < SHM_MIN_MIB:
+    if free < SHM_MIN_MIB and node.gpus.present:
         return failed(f"/dev/shm has {free:.0f} MiB free; at least {SHM_MIN_MIB} are needed", evidence)
-    if free < SHM_GOOD_MIB:
+    if free < SHM_GOOD_MIB and (node.gpus.present or free < SHM_MIN_MIB):
         return warned(
             f"/dev/shm has {free:.0f} MiB free: with data loading workers {SHM_GOOD_MIB} are better", evidence
         )
@@ -181,7 +181,7 @@ def same_user(pool: ProbedPool) -> Outcome:
     known = {
         node.name: f"uid {node.readings.syscall('uid')}, gid {node.readings.syscall('gid')}"
         for node in pool
-        if finite(node.readings.syscall("uid")) is not None
+        if node.readings.number("uid") is not None
     }
     if len(known) < 2:
         return skipped("fewer than two nodes say who this user is there")
@@ -234,7 +234,8 @@ CHECKS = (
         group=Group.FILES,
         title="shared memory is large enough",
         reads="statvfs /dev/shm",
-        rule=f"fail: less than {SHM_MIN_MIB} MiB free (docker gives 64); warn: less than {SHM_GOOD_MIB}",
+        rule=f"fail: less than {SHM_MIN_MIB} MiB free beside a GPU (docker gives 64); warn: less without "
+        f"one, or less than {SHM_GOOD_MIB} beside one",
         symptom="Error: failed to extend /dev/shm/nccl-...: No space left on device; Bus error in data "
         "loading",
         fix="start the container with --ipc=host or --shm-size; on a host, remove what lies in /dev/shm",

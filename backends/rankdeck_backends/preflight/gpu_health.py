@@ -57,7 +57,7 @@ def memory_health(node: ProbedNode, pool: ProbedPool) -> Outcome:
         )
     known = [gpu for gpu in gpus if gpu.text(uncorrected) or gpu.text(pending)]
     if not known:
-        return skipped("these GPUs do not tell of memory errors" if gpus else "nvidia-smi lists no GPU")
+        return skipped("these GPUs do not tell of memory errors" if gpus else node.gpus.why_no_rows)
     return passed("no uncorrected memory errors", known[0].evidence(uncorrected))
 
 
@@ -69,7 +69,7 @@ def throttle(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """gpu.throttle."""
     masks = [(gpu, field, bits) for gpu in node.gpus.smi.gpus for field, bits in _masks(gpu)]
     if not masks:
-        return skipped("what holds the clocks down is not known")
+        return skipped("these GPUs do not tell it" if node.gpus.smi.gpus else node.gpus.why_no_rows)
     slow = [(gpu, field, why) for gpu, field, bits in masks if (why := _reasons(bits))]
     if slow:
         return warned(
@@ -106,7 +106,9 @@ def pcie(node: ProbedNode, pool: ProbedPool) -> Outcome:
             *(gpu.evidence(field) for gpu, _, _ in narrow for field in (now, most)),
         )
     if not known:
-        return skipped("the PCIe width of the GPUs is not known")
+        return skipped(
+            "these GPUs do not tell their PCIe width" if node.gpus.smi.gpus else node.gpus.why_no_rows
+        )
     return passed(f"all GPUs have their {known[0][2]:.0f} lanes", known[0][0].evidence(now))
 
 
@@ -122,7 +124,7 @@ class Xid:
 def xid(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """gpu.xid."""
     if not node.gpus.nvidia_functions and not node.gpus.smi.gpus:
-        return skipped("no NVIDIA GPU on this node")
+        return skipped(node.gpus.why_no_rows)
     log = _kernel_log(node)
     if log is None:
         return skipped("the kernel log is not for this user to read")

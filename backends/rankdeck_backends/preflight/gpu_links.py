@@ -69,7 +69,10 @@ def _manager_alone(node: ProbedNode) -> Outcome:
     asked = node.readings.command(*_MANAGER)
     state = asked.stdout.strip() if asked else ""
     if not node.gpus.has_nvswitch and state != "active":
-        return skipped("these GPUs have no NVLink fabric, or do not tell of it")
+        some = bool(node.gpus.smi.gpus)
+        return skipped(
+            "these GPUs have no NVLink fabric, or do not tell of it" if some else node.gpus.why_no_rows
+        )
     if state == "active":
         return passed("the Fabric Manager runs", Evidence.of(" ".join(_MANAGER), state))
     if state in ("inactive", "failed"):
@@ -91,7 +94,10 @@ def nvlink(node: ProbedNode, pool: ProbedPool) -> Outcome:
         )
     pairs = _between_gpus(node)
     if not soldered or not (pairs or smi.links):
-        return skipped("these GPUs have no NVLink of their own, or do not tell of it")
+        some = bool(smi.gpus)
+        return skipped(
+            "these GPUs have no NVLink of their own, or do not tell of it" if some else node.gpus.why_no_rows
+        )
     kinds = groups(pairs)
     if len(kinds) > 1 or any(not cell.startswith("NV") for cell, _ in kinds):
         shown = ", ".join(f"{cell} ({len(names)} pairs)" for cell, names in kinds)

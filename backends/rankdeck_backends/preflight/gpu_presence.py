@@ -36,8 +36,8 @@ def driver(node: ProbedNode, pool: ProbedPool) -> Outcome:
         version = gpu.text("driver_version") or gpus.kernel_version or "of unknown version"
         return passed(f"NVIDIA driver {version}", gpu.evidence("driver_version"))
     if not gpus.nvidia_functions:
-        return skipped("no NVIDIA GPU on this node's PCI bus")
-    return _without_tool(node)
+        return skipped(gpus.why_no_rows)
+    return _without_tool(node, pool)
 
 
 def _refused(gpus: Accelerators, query: CommandReading) -> Outcome:
@@ -63,7 +63,7 @@ def _refused(gpus: Accelerators, query: CommandReading) -> Outcome:
     return failed(f"nvidia-smi cannot talk to the driver: {first}", *evidence, fix="load the nvidia module")
 
 
-def _without_tool(node: ProbedNode) -> Outcome:
+def _without_tool(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """There are NVIDIA GPUs, but no answer of nvidia-smi."""
     functions = node.gpus.nvidia_functions
     modules = node.readings.file("/proc/modules")
@@ -75,9 +75,12 @@ def _without_tool(node: ProbedNode) -> Outcome:
         )
     if modules is None or re.search(r"^nvidia ", modules, re.MULTILINE):
         return skipped("nvidia-smi is not installed or was not asked", evidence)
-    datacentre = [name for name in functions if node.gpus.pci[name][1].startswith("0x0302")]
+    # Laptops have 3D controllers, too, and do without NVIDIA's driver.
+    compute = (
+        any(node.gpus.pci[name][1].startswith("0x0302") for name in functions) and not pool.on_one_machine
+    )
     message = f"{len(functions)} NVIDIA GPUs on the PCI bus, but the module nvidia is not loaded"
-    judged = failed if datacentre else warned
+    judged = failed if compute else warned
     return judged(
         message, evidence, Evidence.of("/proc/modules", "no nvidia"), fix="install or load the NVIDIA driver"
     )
@@ -119,9 +122,12 @@ def count(node: ProbedNode, pool: ProbedPool) -> Outcome:
         Evidence.of("GPUs on the PCI bus", ", ".join(functions) or "not read"),
     )
     slots = pool.asked.slots_on(node.name)
-    if slots is not None and slots > found:
+    if slots is not None and slots > found and pool.asked.needs_gpus:
+        message = f"{slots} ranks asked for, {found} GPUs there"
+        if pool.on_one_machine:  # a program that finds too few may well use the CPUs
+            return warned(message, *evidence, fix="ask for fewer ranks, unless they do without a GPU each")
         return failed(
-            f"{slots} ranks asked for, {found} GPUs there", *evidence, fix="ask for fewer ranks a node"
+            message, *evidence, fix='ask for fewer ranks a node, or say communication_backend = "gloo"'
         )
     if len(functions) > found and not node.readings.flag("in_container"):
         return failed(f"{found} of {len(functions)} GPUs of the PCI bus work", *evidence)
@@ -151,11 +157,12 @@ def same_count(pool: ProbedPool) -> Outcome:
 
 def lost(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """gpu.lost."""
-    smi = node.gpus.smi
+    gpus = node.gpus
+    smi = gpus.smi
     reset = [gpu for gpu in smi.gpus if gpu.broken]
     advised = [gpu for gpu in smi.gpus if (gpu.text("gpu_recovery_action") or "None") != "None"]
     if not smi.gpus and not smi.lost:
-        return skipped("nvidia-smi lists no GPU, so none can be told apart as lost")
+        return skipped(gpus.why_no_rows)
     evidence = [Evidence.of("nvidia-smi", line) for line in smi.lost]
     evidence += [gpu.evidence(field) for gpu in reset for field in gpu.broken[:1]]
     evidence += [gpu.evidence("gpu_recovery_action") for gpu in advised]

@@ -26,7 +26,7 @@ def mig(node: ProbedNode, pool: ProbedPool) -> Outcome:
             )
         return failed(message, *evidence)
     if not smi.gpus:
-        return skipped("nvidia-smi lists no GPU")
+        return skipped(node.gpus.why_no_rows)
     return passed("no GPU is cut into MIG instances", smi.gpus[0].evidence("mig.mode.current"))
 
 
@@ -34,7 +34,7 @@ def busy(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """gpu.busy."""
     smi = node.gpus.smi
     if not smi.gpus:
-        return skipped("nvidia-smi lists no GPU")
+        return skipped(node.gpus.why_no_rows)
     modes = [(gpu, gpu.text("compute_mode") or "") for gpu in smi.gpus]
     closed = [gpu for gpu, mode in modes if mode == "Prohibited"]
     if closed:

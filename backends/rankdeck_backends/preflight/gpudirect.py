@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from rankdeck_backends.preflight.check import Check, Group
-from rankdeck_backends.preflight.comparing import odd_ones, told
+from rankdeck_backends.preflight.comparing import side_by_side, told
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
 from rankdeck_profiles.fabric.gpudirect import GpuDirect, gpudirect
@@ -60,7 +60,7 @@ def uniform(pool: ProbedPool) -> Outcome:
     if len(set(found.values())) == 1:
         return passed(f"GPUDirect RDMA {next(iter(found.values()))} on every node")
     lacking = tuple(name for name, text in found.items() if text != "works")
-    return failed(f"GPUDirect RDMA {told(found)}", nodes=lacking or odd_ones(found))
+    return failed(f"GPUDirect RDMA {told(found)}", *side_by_side("gdr.path", found), nodes=lacking)
 
 
 def iommu(node: ProbedNode, pool: ProbedPool) -> Outcome:

@@ -13,6 +13,10 @@ from rankdeck_backends.preflight.subject import Asked, ProbedNode, ProbedPool
 from rankdeck_profiles.fabric.rules import FabricVariables, compute
 from rankdeck_profiles.readings import Readings
 
+_BETWEEN_MACHINES = (Group.FABRIC, Group.OFED, Group.GPUDIRECT)
+"""What is only used between machines: a run on one of them does without."""
+
+_ONE_MACHINE = skipped("all nodes are this machine")
 _UNREACHED = skipped("the node could not be reached, so nothing was read there")
 
 
@@ -102,9 +106,15 @@ def judge(
         if check.node is not None:
             for node in everyone:
                 known = node.reached or pool is everyone
-                findings.append(_finding(check, check.node(node, pool) if known else _UNREACHED, node.name))
+                outcome = check.node(node, pool) if known else _UNREACHED
+                if check.group in _BETWEEN_MACHINES and everyone.on_one_machine:
+                    outcome = _not_needed(outcome, "a run on one machine does without")
+                if check.group is Group.GPU and not everyone.asked.needs_gpus:
+                    outcome = _not_needed(outcome, f"{everyone.asked.communication} does without GPUs")
+                findings.append(_finding(check, outcome, node.name))
         if check.pool is not None and len(pool) > 1:
-            findings.append(_finding(check, check.pool(pool), None))
+            alone = check.group in _BETWEEN_MACHINES and everyone.on_one_machine
+            findings.append(_finding(check, _ONE_MACHINE if alone else check.pool(pool), None))
     by_id = {check.id: check for check in checks}
     explained = _with_causes(findings)
     handled = tuple(_handled(finding, by_id[finding.id], variables) for finding in explained)
@@ -113,7 +123,7 @@ def judge(
 
 def _variables(pool: ProbedPool) -> FabricVariables | None:
     """What a launch would set; of a single recorded node, what it would for several such nodes."""
-    if len(pool) < 1 or (len(pool) == 1 and not pool.asked.recorded):
+    if not pool.nodes or pool.on_one_machine:
         return None
     return compute(
         {node.name: node.fabric for node in pool},
@@ -123,6 +133,13 @@ def _variables(pool: ProbedPool) -> FabricVariables | None:
         profile_env=pool.asked.env,
         open_mpi=pool.asked.open_mpi,
     )
+
+
+def _not_needed(outcome: Outcome, why: str) -> Outcome:
+    """A fail of something that this run does without is no reason to stop it."""
+    if outcome.verdict is not Verdict.FAIL:
+        return outcome
+    return replace(outcome, verdict=Verdict.WARN, message=f"{outcome.message} ({why})")
 
 
 def _finding(check: Check, outcome: Outcome, node: str | None) -> Finding:

@@ -6,10 +6,9 @@ import statistics
 
 from rankdeck_backends.preflight.check import Check, Group
 from rankdeck_backends.preflight.comparing import names, odd_ones, side_by_side, told
-from rankdeck_backends.preflight.entries import digits, finite
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
-from rankdeck_profiles.readings import Readings
+from rankdeck_profiles.readings import Readings, digits, finite
 
 MEMLOCK_MIN = 1 << 30
 """Bytes: queues, and the buffers that NCCL registers with each adapter."""
@@ -59,7 +58,7 @@ def nofile(node: ProbedNode, pool: ProbedPool) -> Outcome:
     evidence = [Evidence.of("RLIMIT_NOFILE, soft", node.readings.syscall("rlimit_nofile"))]
     if hard is not None:
         evidence.append(Evidence.of("RLIMIT_NOFILE, hard", node.readings.syscall("rlimit_nofile_hard")))
-        if hard < NOFILE_MIN and len(pool) > NOFILE_MIN_NODES:
+        if hard < NOFILE_MIN and len(pool) > NOFILE_MIN_NODES and not pool.on_one_machine:
             return failed(
                 f"a process may open {hard:.0f} files at most: too few for {len(pool)} nodes", *evidence
             )
@@ -79,7 +78,7 @@ def _many(count: float) -> str:
 
 def cpus(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """os.cpus."""
-    allowed = finite(node.readings.syscall("cpus_allowed"))
+    allowed = node.readings.number("cpus_allowed")
     ranks = _ranks(node, pool)
     if allowed is None:
         return skipped("how many CPUs this user may run on is not known")
@@ -90,9 +89,10 @@ def cpus(node: ProbedNode, pool: ProbedPool) -> Outcome:
         allowed = min(allowed, quota[0])
     if not ranks:
         return skipped("how many ranks the node takes is not known", *evidence)
+    found = f"{allowed:g} CPUs for {ranks} {'rank' if ranks == 1 else 'ranks'}"
     if allowed < CPUS_A_RANK * ranks:
-        return warned(f"{allowed:g} CPUs for {ranks} ranks; {CPUS_A_RANK} a rank are the least", *evidence)
-    return passed(f"{allowed:g} CPUs for {ranks} ranks", *evidence)
+        return warned(f"{found}; {CPUS_A_RANK} a rank are the least", *evidence)
+    return passed(found, *evidence)
 
 
 def _ranks(node: ProbedNode, pool: ProbedPool) -> int | None:
@@ -129,7 +129,8 @@ def memory(node: ProbedNode, pool: ProbedPool) -> Outcome:
         limit, path = min(limits)
         used = digits(node.readings.file(f"{path.removesuffix('max')}current")) or 0
         if limit - used < PIDS_A_RANK * ranks:
-            return failed(
+            judged = warned if pool.on_one_machine else failed
+            return judged(
                 f"the control group has room for {max(0, limit - used)} more processes and threads; {ranks} "
                 f"ranks take {PIDS_A_RANK * ranks} at least",
                 Evidence.of(path, limit),
@@ -194,7 +195,8 @@ def survive(node: ProbedNode, pool: ProbedPool) -> Outcome:
         )
     if killed is None or linger is None:
         return skipped("whether processes outlive the log-out is not known")
-    return failed(
+    judged = warned if pool.on_one_machine else failed  # who sits there sees it end
+    return judged(
         "this node ends all of a user's processes at log-out: a run would die with the connection",
         Evidence.of("logind.conf KillUserProcesses", "yes"),
         Evidence.of("loginctl show-user -p Linger", "no"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rankdeck_backends.preflight.check import Check, Group
 from rankdeck_backends.preflight.comparing import odd_ones, side_by_side, told
 from rankdeck_backends.preflight.fabric_ports import NO_RDMA
@@ -23,12 +25,19 @@ def modules(node: ProbedNode, pool: ProbedPool) -> Outcome:
         return skipped(NO_RDMA)
     needed = _needed(node)
     there = {name: loaded(node.readings, name) for name in needed}
+    if fabric.devices and not node.readings.names_in(VERBS):
+        there["ib_uverbs"] = (
+            False  # whether as a module or within the kernel, it makes an entry for each device
+        )
     if all(found is None for found in there.values()):
         return skipped("the loaded modules cannot be read", Evidence.of(_MODULES, None))
     missing = [name for name, found in there.items() if found is False]
     if missing:
         text = f"not loaded: {', '.join(missing)}"
-        evidence = tuple(Evidence.of(f"{_MODULES}, {name}", None) for name in missing)
+        evidence = tuple(
+            Evidence.of(VERBS if name == "ib_uverbs" and fabric.devices else f"{_MODULES}, {name}", None)
+            for name in missing
+        )
         if not fabric.devices and not any(function.is_infiniband for function in fabric.pci):
             return warned(f"{text}; the card is taken as plain Ethernet", *evidence)
         return failed(text, *evidence, fix=f"modprobe {' '.join(missing)} (as root), or restart openibd")
@@ -61,7 +70,10 @@ def stack_uniform(pool: ProbedPool) -> Outcome:
     if len(versions) < 2:
         return skipped("fewer than two nodes tell which RDMA stack they have")
     if len(set(versions.values())) > 1:
-        return warned(
+        # Builds of one release fit together, and the kernel's own drivers keep to its interface; two releases
+        # of OFED bring two rdma-cores, and a UCX or HPC-X that was built for one of them.
+        differ = len({_release(text) for text in versions.values() if "OFED" in text}) > 1
+        return (failed if differ else warned)(
             f"the nodes have different RDMA stacks: {told(versions)}",
             *side_by_side("ofed_info -s", versions),
             nodes=odd_ones(versions),
@@ -187,6 +199,12 @@ def _stack_name(node: ProbedNode) -> str | None:
     )
 
 
+def _release(stack: str) -> str:
+    """A stack's name without its build: `MLNX_OFED_LINUX-24.07` of `MLNX_OFED_LINUX-24.07-0.6.1.0`."""
+    found = re.match(r"\D*\d+\.\d+", stack)
+    return found[0] if found else stack
+
+
 def _uverbs_fix(node: ProbedNode, answers: set[str]) -> str:
     if node.fabric.in_container:
         return "start the container with --device=/dev/infiniband (and --ulimit memlock=-1)"
@@ -218,7 +236,8 @@ CHECKS = (
         reads=f"ofed_info -s, {_CORE_VERSION}, the kernel's release",
         rule=(
             "pass: an OFED, or the kernel's own drivers; warn: an OFED is installed and the kernel's own "
-            "driver is loaded, or the stack differs between nodes; skip: in a container without ofed_info"
+            "driver is loaded, or nodes have several builds of one release, or an OFED and the kernel's own; "
+            "fail: nodes have two releases of OFED; skip: in a container without ofed_info"
         ),
         symptom="HPC-X or UCX built for another rdma-core fail to load, or crash",
         fix="bring the nodes to one image",

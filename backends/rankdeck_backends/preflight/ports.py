@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rankdeck_backends.preflight.check import Check, Group
-from rankdeck_backends.preflight.entries import Entry, digits, entries
+from rankdeck_backends.preflight.entries import Entry, entries
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
+from rankdeck_profiles.readings import digits
 
 _RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
 _RESERVED = "/proc/sys/net/ipv4/ip_local_reserved_ports"

@@ -18,9 +18,13 @@ from rankdeck_profiles.fabric.sockets import Meeting, meet
 SLOW_NAME, STUCK_NAME = 1.0, 5.0
 """Seconds for the name of one address: torch asks once for each connection."""
 
+ONE_MACHINE = "all ranks are on this machine: they need no address that others reach"
+
 
 def hostname(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """net.hostname on one node."""
+    if pool.on_one_machine:
+        return skipped(ONE_MACHINE)
     if node.readings.syscall("resolve_self") == "timeout":
         return failed(
             f"looking up the node's own name {node.hostname} takes too long",
@@ -110,6 +114,8 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 def own_interface(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """net.iface on one node: is there any address that others could use."""
+    if pool.on_one_machine:
+        return skipped(ONE_MACHINE)
     if not node.fabric.interfaces:
         return skipped("the node's interfaces are not known")
     place = _meeting([node], pool).places.get(node.name)
@@ -123,6 +129,8 @@ def own_interface(node: ProbedNode, pool: ProbedPool) -> Outcome:
 
 def common_network(pool: ProbedPool) -> Outcome:
     """net.iface over the pool."""
+    if pool.on_one_machine:
+        return skipped(ONE_MACHINE)
     if not all(node.fabric.interfaces for node in pool):
         return skipped(
             f"interfaces unknown: {names(node.name for node in pool if not node.fabric.interfaces)}"
@@ -163,6 +171,8 @@ def _proved(pool: ProbedPool) -> bool:
 
 def twin_address(pool: ProbedPool) -> Outcome:
     """net.twin-address."""
+    if pool.on_one_machine:
+        return skipped(ONE_MACHINE)
     holders: dict[str, dict[str, str]] = {}
     for node in pool:
         for each in node.fabric.interfaces:
@@ -308,6 +318,7 @@ CHECKS = (
         source="NVIDIA/nccl issue 388",
         pool=reached,
         pair=True,
+        explained_by=("net.iface",),
     ),
     Check(
         id="net.reverse-dns",

@@ -52,7 +52,8 @@ def settings(node: ProbedNode, pool: ProbedPool) -> Outcome:
     found = inherited(node.readings, pool.asked.env)
     if environment(node.readings) is None and not found.effective and not found.without_effect:
         return skipped("which variables are set was not asked")
-    troubles = [trouble for rule in RULES for trouble in rule(node, found)]
+    rules = RULES if pool.on_one_machine else (*RULES, *BETWEEN_MACHINES)
+    troubles = [trouble for rule in rules for trouble in rule(node, found)]
     if not troubles:
         ours = sorted(
             name for name in found.effective if name.startswith(("NCCL_", "UCX_", "GLOO_", "OMPI_MCA_"))
@@ -196,17 +197,10 @@ def _open_mpi(node: ProbedNode) -> int:
     return int(first) if answer.get("family") == "openmpi" and re.fullmatch(r"[0-9]{1,3}", first) else 0
 
 
-RULES: tuple[Rule, ...] = (
-    disabled,
-    not_numbers,
-    partition,
-    interfaces,
-    devices,
-    harmful,
-    empty,
-    without_effect,
-    transports,
-)
+RULES: tuple[Rule, ...] = (not_numbers, partition, interfaces, harmful, empty, without_effect, transports)
+
+BETWEEN_MACHINES: tuple[Rule, ...] = (disabled, devices)
+"""What a run on one machine does without."""
 
 
 def _names(value: str) -> list[str]:

@@ -6,7 +6,7 @@ import re
 
 from rankdeck_backends.preflight.check import Check, Group
 from rankdeck_backends.preflight.comparing import groups, names, odd_ones, side_by_side, told
-from rankdeck_backends.preflight.entries import Entry, entries, finite
+from rankdeck_backends.preflight.entries import Entry, entries
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
 from rankdeck_profiles.fabric.inherited import inherited
@@ -76,7 +76,8 @@ def cuda_driver(node: ProbedNode, pool: ProbedPool) -> Outcome:
     needs = (int(wanted[1]), int(wanted[2]))
     # From 11 on, a driver of the same major version runs all its minor ones.
     if driver[0] < needs[0] or (needs[0] < 11 and driver < needs):
-        return failed(
+        judged = warned if pool.on_one_machine else failed  # torch then takes the CPUs
+        return judged(
             f"torch is built for CUDA {wanted[0]}, the driver offers {driver[0]}.{driver[1]}", *evidence
         )
     return passed(
@@ -85,7 +86,7 @@ def cuda_driver(node: ProbedNode, pool: ProbedPool) -> Outcome:
 
 
 def _driver_cuda(node: ProbedNode) -> tuple[int, int] | None:
-    number = finite(node.readings.syscall("cuda_driver"))  # 12080 is 12.8
+    number = node.readings.number("cuda_driver")  # 12080 is 12.8
     if number is not None and 1000 <= number < 1_000_000:
         return int(number) // 1000, int(number) % 1000 // 10
     for asked in node.readings.ran("nvidia-smi"):

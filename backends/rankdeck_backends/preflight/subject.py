@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from rankdeck_backends.preflight.accelerators import Accelerators
+from rankdeck_profiles.fabric.choice import Choice, choose
 from rankdeck_profiles.fabric.node import NodeFabric
 from rankdeck_profiles.readings import Readings
 
@@ -32,8 +34,15 @@ class Asked:
     """The framework's own options."""
     open_mpi: int | None = None
     """Open MPI's major version; 0: the MPI is another one; None: not known."""
+    communication: str | None = None
+    """The profile's communication_backend: `nccl`, `gloo`, `mpi`; None: the program decides."""
     recorded: bool = False
     """True: the readings come from files. The same recording given twice stands for two such nodes."""
+
+    @property
+    def needs_gpus(self) -> bool:
+        """Whether each rank is taken to need a GPU: gloo and MPI are also asked for to do without."""
+        return self.communication not in ("gloo", "mpi")
 
     def slots_on(self, node: str) -> int | None:
         """Ranks that one node takes."""
@@ -81,6 +90,22 @@ class ProbedPool:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    @cached_property
+    def choice(self) -> Choice:
+        """The RDMA ports that carry the data."""
+        return choose({node.name: node.fabric for node in self.nodes})
+
+    @property
+    def on_one_machine(self) -> bool:
+        """Whether ranks need no network to other machines: one node, or the local backend's loopback ones.
+
+        A recorded node alone stands for several such nodes.
+        """
+        if self.asked.recorded:
+            return False
+        addresses = self.asked.addresses.values()
+        return len(self.nodes) == 1 or (bool(addresses) and all(_is_loopback(each) for each in addresses))
+
     @property
     def distinct(self) -> tuple[ProbedNode, ...]:
         """The nodes, for comparing who they are; of one recording given twice only the first.
@@ -107,3 +132,10 @@ class ProbedPool:
     def head(self) -> ProbedNode:
         """The node that hosts rank 0."""
         return self.nodes[0]
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
-
 from rankdeck_backends.preflight.check import Check, Group
 from rankdeck_backends.preflight.comparing import groups, names
 from rankdeck_backends.preflight.entries import Entry, entries
@@ -27,7 +25,7 @@ def connect(node: ProbedNode, pool: ProbedPool) -> Outcome:
             fix="`rankdeck check` again; if it stays, report the fault with what was printed",
         )
     if state == "ok":
-        return passed("logged in, and the agent answers", Evidence.of("ssh", state))
+        return passed("the node is reached, and the agent answers", Evidence.of("ssh", state))
     message = str(answer.get("message") or "no reason was given")
     return failed(
         f"not reached, at the step `{state}`: {message}",
@@ -59,8 +57,8 @@ def clean_shell(node: ProbedNode, pool: ProbedPool) -> Outcome:
 
 def identity(pool: ProbedPool) -> Outcome:
     """ssh.identity: NCCL tells machines apart by host name and boot id, and by nothing else."""
-    if _one_machine(pool):
-        return skipped("all nodes are this machine, by intent")
+    if pool.on_one_machine:
+        return skipped("all nodes are this machine")
     known = {
         node.name: f"{node.hostname} {boot}"
         for node in pool.distinct
@@ -80,19 +78,6 @@ def identity(pool: ProbedPool) -> Outcome:
             nodes=[name for _, nodes in twins for name in nodes],
         )
     return passed("all nodes are different machines")
-
-
-def _one_machine(pool: ProbedPool) -> bool:
-    """The local backend's nodes: all known by loopback addresses."""
-    addresses = list(pool.asked.addresses.values())
-    return bool(addresses) and all(_loopback(each) for each in addresses)
-
-
-def _loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
 
 
 def connects(node: ProbedNode, *kinds: str) -> list[Entry]:

@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rankdeck_profiles.fabric.natural import natural
-from rankdeck_profiles.readings import Readings
+from rankdeck_profiles.readings import Readings, digits
 
 ROOT = "/sys/class/infiniband"
 NULL_GUID = "0000:0000:0000:0000"
 AMAZON = "0x1d0f"
 """PCI vendor of EFA devices."""
 
-_RATE = re.compile(r"^([\d.]+) Gb/sec \((\d+)X(?: (\w+))?\)")
+_RATE = re.compile(r"^([0-9]{1,6}(?:\.[0-9]{1,6})?) Gb/sec \(([0-9]{1,4})X(?: (\w+))?\)")
+_GID = re.compile(r"(?:[0-9a-fA-F]{4}:){7}[0-9a-fA-F]{4}")
 _IPV4_MAPPED = "0000:0000:0000:0000:0000:ffff:"
 
 
@@ -175,7 +176,7 @@ def devices(readings: Readings) -> tuple[Device, ...]:
 def _device(name: str, files: Mapping[str, str]) -> Device:
     node_type = _word(files.get("node_type"))
     vendor = files.get("device/vendor")
-    numbers = sorted({int(n) for path in files if (n := _place(path, "ports")) and n.isdecimal()})
+    numbers = sorted({n for path in files if (n := digits(_place(path, "ports"))) is not None})
     return Device(
         name=name,
         node_type=node_type,
@@ -229,10 +230,10 @@ def _kind(node_type: str | None, vendor: str | None, layer: str | None) -> Kind:
 def _gids(own: Mapping[str, str]) -> tuple[Gid, ...]:
     found = []
     for path, value in own.items():
-        index = path.removeprefix("gids/")
-        if path.startswith("gids/") and index.isdecimal() and value.strip("0:") and len(value) == 39:
+        index = digits(path.removeprefix("gids/")) if path.startswith("gids/") else None
+        if index is not None and value.strip("0:") and _GID.fullmatch(value):
             kind, netdev = own.get(f"gid_attrs/types/{index}"), own.get(f"gid_attrs/ndevs/{index}")
-            found.append(Gid(int(index), value.lower(), kind, netdev))
+            found.append(Gid(index, value.lower(), kind, netdev))
     return tuple(sorted(found, key=lambda gid: gid.index))
 
 
@@ -240,7 +241,8 @@ def _pkeys(own: Mapping[str, str]) -> dict[int, int]:
     keys = {
         path.removeprefix("pkeys/"): _hex(text) for path, text in own.items() if path.startswith("pkeys/")
     }
-    return {int(index): key for index, key in sorted(keys.items()) if key and index.isdecimal()}
+    numbered = ((digits(index), key) for index, key in sorted(keys.items()))
+    return {index: key for index, key in numbered if index is not None and key}
 
 
 def _place(path: str, folder: str) -> str:

@@ -25,7 +25,7 @@ _AMD_PEERS = (
 )
 _NVIDIA_PEERS = ("/sys/kernel/mm/memory_peers/nv_mem", "/sys/kernel/mm/memory_peers/nv_mem_nc")
 _NVIDIA_VERSION = "/proc/driver/nvidia/version"
-_DRIVER = re.compile(r"\s(\d+)\.\d+")
+_DRIVER = re.compile(r"\s([0-9]{1,6})\.[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)

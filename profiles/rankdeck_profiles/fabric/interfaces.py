@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankdeck_profiles.readings import Readings
+from rankdeck_profiles.readings import Readings, digits
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -68,7 +68,7 @@ def interfaces(readings: Readings) -> tuple[Interface, ...]:
         return ()
     try:
         entries = json.loads(listed.stdout)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ()
     if not isinstance(entries, list):
         return ()
@@ -77,7 +77,7 @@ def interfaces(readings: Readings) -> tuple[Interface, ...]:
 
 def _interface(entry: Mapping[str, Any], readings: Readings) -> Interface:
     name = str(entry.get("ifname", ""))
-    flags = entry.get("flags") or ()
+    flags = _listed(entry.get("flags"))
     folder = f"/sys/class/net/{name}"
     mtu = entry.get("mtu")
     return Interface(
@@ -88,11 +88,15 @@ def _interface(entry: Mapping[str, Any], readings: Readings) -> Interface:
         mtu=mtu if isinstance(mtu, int) else _number(readings.file(f"{folder}/mtu")),
         link_type=str(entry.get("link_type", "")),
         addresses=tuple(
-            address for info in entry.get("addr_info") or () if (address := _address(info)) is not None
+            address for info in _listed(entry.get("addr_info")) if (address := _address(info)) is not None
         ),
         speed_mbit=_number(readings.file(f"{folder}/speed")),
         carrier_changes=_number(readings.file(f"{folder}/carrier_changes")),
     )
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _address(info: Any) -> HostInterface | None:
@@ -104,4 +108,4 @@ def _address(info: Any) -> HostInterface | None:
 
 def _number(text: str | None) -> int | None:
     """A count; None where there is none (-1 stands for an unknown speed)."""
-    return int(text) if text is not None and text.isdecimal() else None
+    return digits(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_PARTS = re.compile(r"(\d+)")
+_PARTS = re.compile(r"([0-9]{1,18})")
 
 
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:

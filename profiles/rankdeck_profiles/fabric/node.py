@@ -171,8 +171,12 @@ class NodeFabric:
 
     @cached_property
     def nccl_version(self) -> Version | None:
-        """The NCCL that the profile's torch brings; None: not known."""
-        return version(self.readings.text("torch_nccl"))
+        """The NCCL that the profile's torch brings, else the first that would be loaded; None: not known."""
+        told = self.readings.text("torch_nccl")
+        libraries = self.readings.texts("nccl_libs")
+        if told is None and libraries:
+            told = libraries[0].rpartition(" ")[2]  # `/usr/lib/libnccl.so.2 2.18.5`
+        return version(told)
 
     @cached_property
     def kernel_version(self) -> Version | None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from rankdeck_profiles.fabric.choice import KEY_BITS, common_keys
 from rankdeck_profiles.fabric.devices import Kind, Port
-from rankdeck_profiles.fabric.gpudirect import gpudirect
 from rankdeck_profiles.fabric.setting import FabricSetting, Pool
 
 GID_BY_ITSELF = (2, 21)
@@ -77,7 +76,7 @@ def gdr_level(node: str, pool: Pool) -> Iterator[FabricSetting]:
     """Nodes that differ in GPUDirect RDMA hang in the first collective: then none uses it."""
     if pool.choice.kind not in (Kind.INFINIBAND, Kind.ROCE):
         return
-    found = [direct for each in pool.nodes.values() if (direct := gpudirect(each)) is not None]
+    found = pool.gpudirect
     if any(direct.broken and not direct.works for direct in found):
         why = "nvidia_peermem is loaded and not registered on some node: NCCL would believe in it and fail"
     elif len({direct.works for direct in found}) > 1:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from rankdeck_profiles.fabric.choice import Choice
+from rankdeck_profiles.fabric.gpudirect import GpuDirect, gpudirect
 from rankdeck_profiles.fabric.node import NodeFabric
 from rankdeck_profiles.fabric.sockets import Meeting
 from rankdeck_profiles.versions import Version
@@ -25,7 +27,7 @@ class FabricSetting:
 Wanted = Iterable[FabricSetting]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pool:
     """What the rules look at."""
 
@@ -40,3 +42,8 @@ class Pool:
     """Open MPI's major version; 0: another MPI; None: not known."""
     nccl: Version | None
     """None: not known, so a recent one."""
+
+    @cached_property
+    def gpudirect(self) -> tuple[GpuDirect, ...]:
+        """How far GPUDirect RDMA goes on each node where that is known: asked for once, not by every node."""
+        return tuple(found for node in self.nodes.values() if (found := gpudirect(node)) is not None)

@@ -157,10 +157,9 @@ def _short(groups: Iterable[Group], count: int) -> Iterator[str]:
 
 
 def _print_sum(report: Report, title: str) -> None:
-    counts = summary(report)
     verdict = output.paint(report.verdict.upper(), _COLOURS[report.verdict], sys.stdout)
-    line = f"{title}, {counted(len(report.nodes), 'node')}: {counts}"
-    print(f"{verdict}  {output.printable(line)}")
+    print(f"{verdict}  {output.printable(title)}, {counted(len(report.nodes), 'node')}")
+    _print_wrapped("", summary(report))
 
 
 def summary(report: Report) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,6 @@ from rankdeck_tui.cli.parser import add_profile
 from rankdeck_tui.cli.surroundings import engine, profile_and_pool
 
 if TYPE_CHECKING:
-    from rankdeck_profiles.model import Pool, Profile
     from rankdeck_profiles.plan import LaunchPlan
     from rankdeck_tui.cli.parser import CommandParser
 
@@ -33,6 +33,13 @@ def configure(parser: CommandParser) -> None:
     add_profile(parser)
     parser.add_argument("--offline", action="store_true", help="ask no node; say what was taken for granted")
     parser.add_argument(
+        "--replay",
+        metavar="FILE",
+        type=Path,
+        nargs="+",
+        help="plan for recorded nodes, the head first (`rankdeck check --record` makes them)",
+    )
+    parser.add_argument(
         "--format", choices=("text", "json", "sh"), help="text (default), json, or one shell script a node"
     )
     parser.add_argument("--json", action="store_true", help="the same as --format json")
@@ -44,8 +51,7 @@ def configure(parser: CommandParser) -> None:
 def run(args: Namespace) -> int:
     """Prints or writes the plan."""
     form = _format(args)
-    profile, pool = profile_and_pool(args.profile, args.overrides, args.pool)
-    plan = _plan(profile, pool, args.offline)
+    plan = _replayed(args) if args.replay is not None else _asked(args)
     if form == "json":
         output.print_json(plan.to_json())
         return EXIT_OK
@@ -74,17 +80,42 @@ def _format(args: Namespace) -> str:
     return "sh" if args.out is not None else asked or "text"
 
 
-def _plan(profile: Profile, pool: Pool, offline: bool) -> LaunchPlan:
-    if offline:
+def _replayed(args: Namespace) -> LaunchPlan:
+    if args.pool or args.offline:
+        raise PlanOutputError(
+            "--replay plans for the nodes in files: --pool and --offline have no meaning with it",
+            "leave them out",
+        )
+    from rankdeck_backends.recorded_facts import facts_of, pool_of
+    from rankdeck_profiles.planner import plan
+    from rankdeck_runs import recorded
+    from rankdeck_runs.checking import problems_of_findings, replayed
+    from rankdeck_tui.cli.surroundings import library
+
+    readings = recorded.read(args.replay)
+    profile = library().profile(args.profile, args.overrides)
+    planned = plan(profile, pool_of(readings), facts_of(readings))
+    used = {node.node: readings[node.node] for node in planned.nodes}
+    _warn_of(problems_of_findings(replayed(used, profile, profile.framework).report.stopping))
+    return planned
+
+
+def _asked(args: Namespace) -> LaunchPlan:
+    profile, pool = profile_and_pool(args.profile, args.overrides, args.pool)
+    if args.offline:
         from rankdeck_profiles.planner import plan
 
         return plan(profile, pool, None)
     with engine() as running:
         # What is missing on the nodes stops a launch, not the look at what would be launched.
         prepared = wait_for(running.prepare(profile, pool, output.say, skip_checks=True))
-    for node, problem in prepared.problems:
-        output.warning(f"{node}: {problem}; a launch would be refused")
+    _warn_of(prepared.problems)
     return prepared.plan
+
+
+def _warn_of(problems: Iterable[tuple[str, str]]) -> None:
+    for node, problem in problems:
+        output.warning(f"{node}: {problem}; a launch would be refused")
 
 
 def _write(scripts: dict[str, str], folder: Path) -> None:

@@ -1,0 +1,136 @@
+"""`rankdeck check`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.user import Shell
+from rankdeck_backends.preflight.catalogue import CHECKS
+
+RECORDED = Path(__file__).parents[1] / "preflight/recorded"
+
+
+def node(name: str, **changes: Any) -> dict[str, Any]:
+    """A node that is well, but for what is changed in its system calls."""
+    syscalls = {
+        "hostname": name,
+        "uid": 1000,
+        "gid": 1000,
+        "rlimit_nofile": 1048576,
+        "rlimit_nofile_hard": 1048576,
+        "shm_avail_mib": 64000,
+        "shm_total_mib": 64000,
+        "cpus_allowed": 32,
+        "ntp_synchronized": True,
+        "clock_offset_s": 0.0,
+        **changes,
+    }
+    return {"node": name, "files": {}, "commands": [], "syscalls": syscalls}
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> list[str]:
+    """64 recorded nodes: on every eighth the clock is off."""
+    paths = []
+    for number in range(1, 65):
+        path = tmp_path / f"{number:02}.json"
+        off = {"clock_offset_s": 47.0} if number % 8 == 0 else {}
+        path.write_text(json.dumps(node(f"gpu{number:03}", **off)))
+        paths.append(str(path))
+    return paths
+
+
+def test_this_machine_as_text_and_json(rankdeck: Shell) -> None:
+    done = rankdeck("check", status=None)
+    assert done.returncode in (0, 1), done.stderr
+    assert "looking at 1 node" in done.stderr
+    assert "pool local, torchrun, 1 node" in done.stdout
+    document = json.loads(rankdeck("check", "--json", status=None).stdout)
+    assert document["verdict"] in ("pass", "warn", "fail")
+    (only,) = document["nodes"]
+    assert {finding["id"] for finding in only["findings"]} <= {check.id for check in CHECKS}
+    assert set(document) >= {"verdict", "nodes", "pool_findings", "env", "blocked"}
+
+
+def test_many_nodes_stay_readable(rankdeck: Shell, nodes: list[str]) -> None:
+    done = rankdeck("check", "--replay", *nodes, status=1)
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) < 80
+    assert lines[0].split()[:2] == ["fail", "clock.skew"]
+    assert "gpu[008,016,024,032,040,048,056,064]" in "".join(lines[:3]).replace(" ", "")
+    assert lines[-2].startswith("FAIL  recorded nodes, torchrun, 64 nodes")
+
+
+def test_a_ticket(rankdeck: Shell, nodes: list[str]) -> None:
+    done = rankdeck("check", "--replay", *nodes, "--markdown", status=1)
+    assert done.stdout.startswith("## Preflight: recorded nodes, torchrun\n")
+    assert "| fail | `clock.skew` |" in done.stdout
+
+
+def test_recordings_leave_secrets_out(rankdeck: Shell, tmp_path: Path) -> None:
+    rankdeck.environment["HOME"] = str(tmp_path)
+    rankdeck.environment["NCCL_AUTH_TOKEN"] = "s3cret-a"
+    (tmp_path / ".nccl.conf").write_text("NCCL_DEBUG=INFO\nNCCL_API_KEY = s3cret-b\n")
+    rankdeck("check", "--record", str(tmp_path / "kept"), status=None)
+    (file,) = (tmp_path / "kept").glob("*.json")
+    text = file.read_text()
+    assert "NCCL_DEBUG=INFO" in text
+    assert "NCCL_AUTH_TOKEN=***" in text
+    assert "NCCL_API_KEY = ***" in text
+    assert "s3cret" not in text
+
+
+def test_a_recording_is_judged_like_the_node(rankdeck: Shell, tmp_path: Path) -> None:
+    live = rankdeck("check", "--json", "--record", str(tmp_path), status=None)
+    again = rankdeck("check", "--json", "--replay", str(tmp_path), status=None)
+    told = [
+        {finding["id"]: finding["verdict"] for finding in json.loads(done.stdout)["nodes"][0]["findings"]}
+        for done in (live, again)
+    ]
+    assert {check for check, verdict in told[0].items() if verdict == "fail"} <= {
+        check for check, verdict in told[1].items() if verdict == "fail"
+    }
+    assert set(told[0]) == set(told[1])
+
+
+def test_every_check_is_explained(rankdeck: Shell) -> None:
+    text = rankdeck("check", "--explain", "port.free").stdout
+    assert text.startswith("port.free")
+    for word in ("reads:", "rule:", "fix:", "source:"):
+        assert word in text
+    wrong = rankdeck("check", "--explain", "port.fre", status=2)
+    assert "did you mean port.free" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--json", "--markdown"), "exclude each other"),
+        (("--replay", "x.json", "--pool", "lab"), "--replay judges files"),
+        (("--replay", "no-such.json"), "no-such.json: No such file"),
+        (("--framework", "nosuch"), "nosuch"),
+        (("--set", "nodes=1"), "--set changes a profile"),
+        (("hello", "--framework", "mpi"), "the profile has its framework"),
+    ],
+)
+def test_what_cannot_be(rankdeck: Shell, words: tuple[str, ...], said: str) -> None:
+    rankdeck.save_profile("hello")
+    done = rankdeck("check", *words, status=2)
+    assert said in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"hello": 1}', '{"files": 3}', '{"commands": [{"argv": []}]}', "\x00"]
+)
+def test_files_that_are_no_recordings(rankdeck: Shell, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "odd.json"
+    path.write_text(text)
+    done = rankdeck("check", "--replay", str(path), status=2)
+    assert str(path) in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,62 @@
+"""One cause is told once: what follows from it is there, and is no reason of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from preflight.cases import ASKED
+from preflight.healthy import connect, healthy, mpi, python, torch
+from preflight.recordings import changed, recorded
+from preflight.test_wiring_checks import moved
+from rankdeck_backends.preflight.judge import Report, judge
+from rankdeck_profiles.readings import Readings
+
+UNREACHED = Readings(
+    syscalls={"ssh": {"state": "auth", "message": "Permission denied", "noise": "", "resets": 0}}
+)
+
+
+def beside_healthy(second: Readings) -> Report:
+    return judge({"n1": healthy(1), "n2": second, "n3": healthy(3)}, ASKED)
+
+
+def second(**syscalls: Any) -> Readings:
+    return changed(healthy(2), syscalls=syscalls)
+
+
+def nothing_works(readings: Readings) -> Readings:
+    """In another network, where nothing is reached."""
+    tried = [connect(f"n{peer}", f"10.77.0.{10 + peer}", state="timeout") for peer in (1, 3)]
+    return changed(moved(readings), syscalls={"connects": tried})
+
+
+@pytest.mark.parametrize(
+    ("node", "cause", "effects"),
+    [
+        (replace(recorded("gpu-lost")), "gpu.lost", {"gpu.count", "gpu.memory-health"}),
+        (nothing_works(healthy(2)), "net.iface", {"net.pair"}),
+        (
+            second(torch=torch(version="2.5.1+cu121", cuda="12.1"), torch_nccl="2.21.5"),
+            "sw.torch",
+            {"sw.nccl"},
+        ),
+        (second(python=python(version="3.9.2")), "sw.python", set()),
+        (second(mpi=mpi(version="5.0.6")), "sw.mpi", set()),
+        (UNREACHED, "ssh.connect", set()),
+    ],
+    ids=["gpu.lost", "net.iface", "sw.torch", "sw.python", "sw.mpi", "ssh.connect"],
+)
+def test_what_follows_from_a_cause_is_told_as_such(node: Readings, cause: str, effects: set[str]) -> None:
+    report = beside_healthy(node)
+    ours = [each for each in report.stopping if not each.id.startswith(("ib.", "ofed.", "gdr.", "roce."))]
+    assert {each.id for each in ours} == {cause}
+    assert {each.id for each in report.findings if each.explained_by == cause} >= effects
+
+
+def test_an_unreached_node_is_judged_by_nothing_else() -> None:
+    told = [each for each in beside_healthy(UNREACHED).on("n2") if each.verdict != "skip"]
+    assert {each.id for each in told} <= {"ssh.connect", "ssh.clean-shell", "ssh.throttle"}
+    assert all(each.message for each in beside_healthy(UNREACHED).findings)
