@@ -55,7 +55,9 @@ def test_sockets_beside_a_fabric_are_told_of_while_the_run_goes_on(engine, home,
     )
     assert snapshot.state is RunState.RUNNING
     assert snapshot.fabric == FABRIC
-    assert snapshot.fabric_unused == ("NCCL uses sockets over eth0; the nodes' InfiniBand mlx5_0 is not used")
+    assert snapshot.fabric_unused == (
+        "NCCL uses sockets over eth0; the nodes' InfiniBand mlx5_0 is not used (NET/IB : No device found)"
+    )
     assert {rank.transports[0].network for rank in snapshot.ranks} == {Network.SOCKETS}
     (tmp_path / "go_on").touch()
     finished(live)
