@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
@@ -44,6 +45,15 @@ def test_one_listens_and_the_other_connects(session: Client) -> None:
     session.ask("end", job=number)
     assert session.reply(number)[0]["accepted"] == 3
     assert [entry["state"] for entry in reach(session, *ports)] == ["ECONNREFUSED"] * 2
+
+
+def test_an_end_that_comes_at_once(session: Client) -> None:
+    for _ in range(10):
+        number = session.send("listen", on=[], token=TOKEN, seconds=60.0)
+        session.ask("end", job=number)
+        # Before the listener has begun, the end finds a plain job, which it kills.
+        with contextlib.suppress(Refused):
+            assert session.reply(number)[0]["accepted"] == 0
 
 
 def test_the_port_can_be_bound_right_after(session: Client) -> None:

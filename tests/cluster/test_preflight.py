@@ -338,11 +338,10 @@ def test_an_mpirun_that_could_not_log_in_from_node_to_node(
     assert told.nodes == ("n1",)
     assert "n1 to n2" in told.message
     assert told.fix
-    for node in cluster4.nodes:
-        node.run(
-            ["sh", "-c", "mkdir -p -m 700 /root/.ssh; cat >/root/.ssh/id_ed25519; chmod 600 /root/.ssh/*"],
-            stdin=cluster4.identity.read_bytes(),
-        )
-        node.run(["tee", "/root/.ssh/known_hosts"], stdin=cluster4.known_hosts.read_bytes())
-    found = engine.check(None, load_pool(cluster4.pool), framework="mpi").result(LIMIT)
-    finding(found, "ssh.any-to-any", Verdict.PASS)
+    key = cluster4.shared / "key-of-the-nodes"
+    key.write_bytes(cluster4.identity.read_bytes())
+    key.chmod(0o600)
+    profile = profile_at(cluster4, framework="mpi")
+    ssh = f"-i {key} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+    profile.write_text(profile.read_text() + f'[options]\nallow_root = true\nssh_args = "{ssh}"\n')
+    finding(checked(engine, cluster4, monkeypatch, profile), "ssh.any-to-any", Verdict.PASS)

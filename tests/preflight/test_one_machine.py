@@ -188,3 +188,12 @@ def changed_queries(readings: Readings, status: int) -> Readings:
             for each in readings.commands
         ),
     )
+
+
+def test_a_broken_fabric_stops_no_run_over_gloo() -> None:
+    nodes = {case: recorded(case) for case in ("ndr-ok-a", "ndr-port-down")}
+    stopping = {each.id for each in judge(nodes, ASKED).stopping}
+    assert "ib.port-state" in stopping
+    over_gloo = judge(nodes, replace(ASKED, communication="gloo"))
+    assert not [each.id for each in over_gloo.stopping if each.id.startswith(("ib.", "ofed.", "gdr."))]
+    assert [each.id for each in over_gloo.findings if each.id == "ib.port-state" and each.verdict == "warn"]

@@ -12,6 +12,7 @@ from preflight.recordings import changed
 from rankdeck_profiles.readings import Readings
 
 ENV = ("env",)
+COMMAND = replace(ASKED, framework="command")
 OLD = "/usr/local/nccl-2.18/lib/libnccl.so.2"
 OFI = {"name": "libnccl-net-ofi.so", "path": "/opt/amazon/lib/libnccl-net-ofi.so", "state": "ok"}
 HPCX = {"name": "libnccl-net.so", "path": "/opt/hpcx/lib/libnccl-net.so", "state": "ok"}
@@ -44,6 +45,7 @@ NODES = [
         "libpython3.11.so: cannot open",
         syscalls={"python": python(state="libpython3.11.so: cannot open")},
     ),
+    Case("sw.python", "warn", "no python3", syscalls={"python": python(state="missing")}, asked=COMMAND),
     Case("sw.python", "skip", syscalls={"python": None}),
     Case("sw.torch", "pass", "torch 2.6.0+cu124"),
     Case("sw.torch", "pass", change=compute_capability),
@@ -88,6 +90,13 @@ NODES = [
     ),
     Case("sw.torch", "skip", syscalls={"torch": {"state": "missing"}}),
     Case("sw.torch", "skip", syscalls={"torch": None}),
+    Case(
+        "sw.torch",
+        "skip",
+        "jax does without",
+        syscalls={"torch": torch(state="broken")},
+        asked=replace(ASKED, framework="jax"),
+    ),
     Case("sw.code", "pass", "train.py is there"),
     Case("sw.code", "fail", "train.py is not there", syscalls={"code": code(state="ENOENT")}),
     Case("sw.code", "fail", "cannot be read (EACCES)", syscalls={"code": code(state="EACCES")}),
@@ -152,10 +161,23 @@ NODES = [
     Case(
         "sw.mpi",
         "fail",
-        "no mpirun is found",
+        "mpirun: not in PATH",
+        syscalls={"mpi": {"note": "mpirun: not in PATH", "daemon": None}},
+    ),
+    Case(
+        "sw.mpi",
+        "fail",
+        "mpirun: not found",
         syscalls={"mpi": {"family": "none", "note": "mpirun: not found"}},
     ),
-    Case("sw.mpi", "fail", "not the program that it starts", syscalls={"mpi": mpi(daemon=None)}),
+    Case("sw.mpi", "fail", "not on PATH", syscalls={"mpi": mpi(daemon=None, path="/opt/ompi/bin/mpirun")}),
+    Case("sw.mpi", "pass", syscalls={"mpi": mpi(daemon=None)}),
+    Case(
+        "sw.mpi",
+        "pass",
+        "another family: HPE MPT",
+        syscalls={"mpi": {"family": "other", "note": "HPE MPT 2.25"}},
+    ),
     Case("sw.mpi", "skip", syscalls={"mpi": None}),
     Case("sw.env", "pass", "nothing is set"),
     Case("sw.env", "pass", "does no harm", commands=env("NCCL_DEBUG=INFO", "NCCL_IB_TIMEOUT=22")),
@@ -213,6 +235,7 @@ NODES = [
 POOLS = [
     Case("sw.python", "pass", "all nodes have Python 3.11.9"),
     Case("sw.python", "fail", "3.9.2 on n2", syscalls={"python": python(version="3.9.2")}),
+    Case("sw.python", "warn", "3.9.2 on n2", syscalls={"python": python(version="3.9.2")}, asked=COMMAND),
     Case("sw.python", "warn", "3.11.2 on n2", syscalls={"python": python(version="3.11.2")}),
     Case("sw.python", "warn", "/usr on n2", syscalls={"python": python(prefix="/usr")}),
     Case("sw.python", "skip", syscalls={"python": None}, everywhere=True),

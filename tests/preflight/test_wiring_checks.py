@@ -199,6 +199,13 @@ NODES = [
     Case("os.memlock", "fail", "limited to 64 KiB", syscalls={"rlimit_memlock": 65536}),
     Case("os.memlock", "fail", "limited to 8 MiB", syscalls={"rlimit_memlock": 8388608}),
     Case("os.memlock", "warn", "limited to 4 GiB", syscalls={"rlimit_memlock": 4 << 30}),
+    Case(
+        "os.memlock",
+        "pass",
+        "without RDMA",
+        syscalls={"rlimit_memlock": 65536},
+        asked=replace(ASKED, communication="gloo"),
+    ),
     Case("os.memlock", "skip", syscalls={"rlimit_memlock": None}),
     Case("os.nofile", "pass"),
     Case("os.nofile", "pass", "any number of", syscalls={"rlimit_nofile": "unlimited"}),

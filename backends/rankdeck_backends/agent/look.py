@@ -72,7 +72,10 @@ class _Looking:
         self._takers[child.pid] = (child, take)
 
     def _begin_files(self):
-        for kind in (look_files.fabric, partial(look_files.node, self._ranks)):
+        kinds = [partial(look_files.node, self._ranks)]
+        if look_files.has_fabric():
+            kinds.append(look_files.fabric)
+        for kind in kinds:
             self._begin(lambda kind=kind: look_files.lines(kind()), _FILES_LIMIT, self._take_files)
 
     def _take_files(self, child):

@@ -33,6 +33,9 @@ _OLDER = {"clocks_event_reasons.active": "clocks_throttle_reasons.active"}
 """Fields by the names they had before driver 535.54."""
 _QUERY = "--query-gpu="
 _SBIN = (b"/usr/sbin", b"/sbin", b"/usr/bin", b"/bin", b"/opt/amazon/efa/bin")
+_PROGRAMS = (
+    b"busctl dmesg fi_info ibv_devinfo ip journalctl nv-fabricmanager nvidia-smi ofed_info rdma systemctl"
+).split()
 _SHOWN = (
     b"NCCL_ UCX_ OMPI_ PMIX_ PRTE_ GLOO_ TP_ FI_ RDMAV_ HOROVOD_ MASTER_ HSA_ CUDA_ "
     b"PATH LD_LIBRARY_PATH LD_PRELOAD TMPDIR"
@@ -62,7 +65,8 @@ class Commands:
         self._environment = environment
         self._asked = {}
         self._refused = 0
-        for words, seconds in _wanted(environment):
+        self._paths = _found(environment)
+        for words, seconds in _wanted(b"nvidia-smi" in self._paths):
             self._begin(words, seconds)
         if ["ip", "-json", "addr"] not in self._asked.values():
             self.found.append(_command(["ip", "-json", "addr"], 0, _interfaces(), ""))
@@ -89,7 +93,7 @@ class Commands:
         return None
 
     def _begin(self, words, seconds):
-        path = _path(words[0], self._environment)
+        path = self._paths.get(raw(words[0]))
         if path is None:
             return None
         argv = [path] + [raw(word) for word in words[1:]]
@@ -99,7 +103,7 @@ class Commands:
         return child
 
 
-def _wanted(environment):
+def _wanted(has_nvidia_smi):
     """`(words, seconds)` of each command that can tell something on this node."""
     yield ["ofed_info", "-s"], _TOOL_LIMIT
     yield ["ip", "-json", "addr"], _LIMIT
@@ -108,7 +112,7 @@ def _wanted(environment):
         yield ["rdma", "link"], _LIMIT
         yield ["ip", "-json", "route", "show", "table", "all"], _LIMIT
         yield ["fi_info", "-p", "efa", "-t", "FI_EP_RDM"], _TOOL_LIMIT
-    if gpus.find() is not None:
+    if has_nvidia_smi:
         apps = "--query-compute-apps=gpu_uuid,pid,process_name,used_gpu_memory"
         for words in (
             [_QUERY + _BASE, "--format=csv"],
@@ -131,15 +135,25 @@ def _wanted(environment):
         yield ["busctl", "get-property"] + manager + ["KillUserProcesses"], _LIMIT
 
 
-def _path(name, environment):
-    """Where a command is (bytes), or None."""
-    if name == "nvidia-smi":
-        return gpus.find()
-    for folder in environment.get(b"PATH", b"").split(b":") + list(_SBIN):
-        path = os.path.join(folder or b".", raw(name))
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    return None
+def _found(environment):
+    """Where the programs are, `{name: path}` (bytes). A folder in PATH that hangs leaves the system's own."""
+    folders = environment.get(b"PATH", b"").split(b":")
+
+    def look():
+        return b"\n".join(_in_folders(folders + list(_SBIN)))
+
+    found = limited.call(look, _LIMIT)
+    paths = _in_folders(_SBIN) if found is None else found.split(b"\n")
+    return {os.path.basename(path): path for path in paths if path}
+
+
+def _in_folders(folders):
+    found = []
+    for name in _PROGRAMS:
+        places = gpus.PLACES if name == b"nvidia-smi" else ()
+        paths = [os.path.join(folder or b".", name) for folder in list(folders) + list(places)]
+        found += [path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)][:1]
+    return found
 
 
 def _without_refused(words, said):

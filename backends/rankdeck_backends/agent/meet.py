@@ -22,13 +22,11 @@ _LISTENS = "0A"
 """The state of a listening socket in /proc/net/tcp (linux/net/tcp_states.h)."""
 
 
-class _Ended(Exception):
-    """The client has seen enough."""
-
-
 def listen(request, send):
     """`listen`: event `listening`, then greets whoever connects until `end`; replies how many that were."""
-    signal.signal(signal.SIGTERM, _end)
+    # SIGTERM is `end`, and may come at any moment: it only makes a pipe readable, which the loop looks at.
+    ended, end = os.pipe()
+    signal.signal(signal.SIGTERM, lambda number, frame: os.write(end, b"."))
     greeting = field(request, "token", str).encode("ascii")
     listening, told = [], []
     for wanted in field(request, "on", list):
@@ -42,11 +40,7 @@ def listen(request, send):
             entry["owner"] = owner(port)
         told.append(entry)
     send({"ev": "listening", "listening": told})
-    return {"accepted": _greet(listening, greeting, field(request, "seconds", float))}, b""
-
-
-def _end(number, frame):
-    raise _Ended
+    return {"accepted": _greet(listening, greeting, field(request, "seconds", float), ended)}, b""
 
 
 def _listener(address, port):
@@ -66,24 +60,27 @@ def _listener(address, port):
         return None, _word(error)
 
 
-def _greet(listening, greeting, seconds):
+def _greet(listening, greeting, seconds, ended):
+    """Greet whoever connects, until `ended` (a descriptor) is readable or the time is over."""
     waiting = select.poll()
+    waiting.register(ended, select.POLLIN)
     for listener in listening:
         waiting.register(listener, select.POLLIN)
     by_fd = {listener.fileno(): listener for listener in listening}
     held = []
     deadline = time.monotonic() + seconds
-    try:
-        while time.monotonic() < deadline:
-            for fd, _ in waiting.poll(max(0, int((deadline - time.monotonic()) * 1000))):
-                try:
-                    taken, _ = by_fd[fd].accept()
-                except OSError:
-                    continue
+    going_on = True
+    while going_on and time.monotonic() < deadline:
+        for fd, _ in waiting.poll(max(0, int((deadline - time.monotonic()) * 1000))):
+            if fd == ended:
+                going_on = False
+                continue
+            try:
+                taken, _ = by_fd[fd].accept()
                 held.append(taken)
                 taken.send(greeting)
-    except _Ended:
-        pass
+            except OSError:  # gone again already
+                continue
     for taken in held:
         _reset(taken)
     return len(held)

@@ -10,6 +10,8 @@ from .requests import field
 
 VERSION_LIMIT = 30.0
 """Seconds for `mpirun --version`: a cold parallel file system is slow."""
+FOLDER_LIMIT = 5.0
+"""Seconds for a file system to say whether a folder is there."""
 PYTHON_LIMIT = 120.0
 """Seconds for an interpreter to load an MPI library, or to look for distributions."""
 
@@ -65,7 +67,8 @@ class Surroundings:
         self.base, self.trouble = _made[key]
         own = self.base or environment.inherited()
         where = at_home(raw(cwd or "~"), own)
-        self.cwd = where if os.path.isdir(where) else None
+        # In a child: a network file system that hangs would hang whoever looks.
+        self.cwd = where if limited.call(lambda: b"1" * os.path.isdir(where), FOLDER_LIMIT) else None
         self.python = at_home(raw(field(asked, "python", str, "") or "python3"), own)
 
     def ask(self, argv, seconds):

@@ -107,14 +107,11 @@ def judge(
             for node in everyone:
                 known = node.reached or pool is everyone
                 outcome = check.node(node, pool) if known else _UNREACHED
-                if check.group in _BETWEEN_MACHINES and everyone.on_one_machine:
-                    outcome = _not_needed(outcome, "a run on one machine does without")
-                if check.group is Group.GPU and not everyone.asked.needs_gpus:
-                    outcome = _not_needed(outcome, f"{everyone.asked.communication} does without GPUs")
-                findings.append(_finding(check, outcome, node.name))
+                findings.append(_finding(check, _as_needed(check, outcome, everyone), node.name))
         if check.pool is not None and len(pool) > 1:
             alone = check.group in _BETWEEN_MACHINES and everyone.on_one_machine
-            findings.append(_finding(check, _ONE_MACHINE if alone else check.pool(pool), None))
+            outcome = _ONE_MACHINE if alone else check.pool(pool)
+            findings.append(_finding(check, _as_needed(check, outcome, everyone), None))
     by_id = {check.id: check for check in checks}
     explained = _with_causes(findings)
     handled = tuple(_handled(finding, by_id[finding.id], variables) for finding in explained)
@@ -135,11 +132,23 @@ def _variables(pool: ProbedPool) -> FabricVariables | None:
     )
 
 
-def _not_needed(outcome: Outcome, why: str) -> Outcome:
+def _as_needed(check: Check, outcome: Outcome, pool: ProbedPool) -> Outcome:
     """A fail of something that this run does without is no reason to stop it."""
-    if outcome.verdict is not Verdict.FAIL:
+    why = _does_without(check.group, pool)
+    if not why or outcome.verdict is not Verdict.FAIL:
         return outcome
     return replace(outcome, verdict=Verdict.WARN, message=f"{outcome.message} ({why})")
+
+
+def _does_without(group: Group, pool: ProbedPool) -> str:
+    """Why a run does without what a group of checks is about; nothing where it needs it, or may."""
+    if group in _BETWEEN_MACHINES and pool.on_one_machine:
+        return "a run on one machine does without"
+    if group in _BETWEEN_MACHINES and pool.asked.communication == "gloo":
+        return "gloo goes over TCP"  # torch's is built without its ibverbs transport
+    if group is Group.GPU and not pool.asked.needs_gpus:
+        return f"{pool.asked.communication} does without GPUs"
+    return ""
 
 
 def _finding(check: Check, outcome: Outcome, node: str | None) -> Finding:

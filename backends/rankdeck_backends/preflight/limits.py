@@ -36,9 +36,9 @@ def memlock(node: ProbedNode, pool: ProbedPool) -> Outcome:
     if size is None:
         return skipped("the limit of locked memory was not asked")
     evidence = Evidence.of("RLIMIT_MEMLOCK", f"{size:.0f} bytes")
-    if not node.fabric.devices:
+    if pool.asked.communication == "gloo" or not any(port.active for port in node.fabric.ports):
         return passed(f"locked memory is limited to {_size(size)}; without RDMA none is needed", evidence)
-    if size < MEMLOCK_MIN:
+    if size < MEMLOCK_MIN and not pool.on_one_machine:
         return failed(f"locked memory is limited to {_size(size)}: RDMA needs `unlimited`", evidence)
     return warned(f"locked memory is limited to {_size(size)}; RDMA should have `unlimited`", evidence)
 
@@ -264,7 +264,8 @@ CHECKS = (
         title="locked memory",
         reads="getrlimit(RLIMIT_MEMLOCK) in the channel that starts the run: it differs from a log-in "
         "shell's",
-        rule="pass: unlimited, or no RDMA device; fail: less than 1 GiB beside RDMA; warn: another limit",
+        rule="pass: unlimited, or no active RDMA port, or gloo; fail: less than 1 GiB beside RDMA; warn: "
+        "another limit",
         symptom="ibv_create_cq ... Cannot allocate memory, ibv_reg_mr ... failed with error Cannot allocate "
         "memory",
         fix="memlock unlimited in /etc/security/limits.d, LimitMEMLOCK=infinity for sshd and slurmd; docker: "

@@ -12,7 +12,6 @@ from rankdeck_backends.preflight.entries import Entry, entries, number
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
 from rankdeck_backends.preflight.wiring import PAIRS_SHOWN, connects
-from rankdeck_profiles.fabric.choice import choose
 from rankdeck_profiles.fabric.sockets import Meeting, meet
 
 SLOW_NAME, STUCK_NAME = 1.0, 5.0
@@ -154,12 +153,11 @@ def common_network(pool: ProbedPool) -> Outcome:
 
 
 def _meeting(nodes: Iterable[ProbedNode], pool: ProbedPool) -> Meeting:
-    networks = {node.name: node.fabric for node in nodes}
     return meet(
-        networks,
+        {node.name: node.fabric for node in nodes},
         addresses=pool.asked.addresses,
         interface=pool.asked.interface,
-        rdma=choose(networks).kind is not None,
+        rdma=pool.choice.kind is not None,
     )
 
 

@@ -10,6 +10,12 @@ from rankdeck_backends.preflight.entries import Entry, text
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
 
+WITHOUT_TORCH = ("tensorflow", "jax", "command")
+"""Frameworks whose programs use another library, or of which nothing is known."""
+
+ANY_PROGRAM = ("command",)
+"""Frameworks that start any program: it need not be written in Python."""
+
 
 def python(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """sw.python on one node."""
@@ -19,7 +25,8 @@ def python(node: ProbedNode, pool: ProbedPool) -> Outcome:
     asked, state = text(answer, "asked") or "python3", text(answer, "state")
     evidence = Evidence.of(f"{asked} --version", state if state != "ok" else text(answer, "version"))
     if state == "missing":
-        return failed(f"there is no {asked} on this node", evidence)
+        judged = warned if pool.asked.framework in ANY_PROGRAM else failed
+        return judged(f"there is no {asked} on this node", evidence)
     if state == "timeout":
         return failed(
             f"{asked} did not start in its time",
@@ -40,7 +47,8 @@ def same_python(pool: ProbedPool) -> Outcome:
     evidence = side_by_side("version", versions)
     minors = {name: ".".join(version.split(".")[:2]) for name, version in versions.items()}
     if odd := odd_ones(minors):
-        return failed(f"different Pythons: {told(versions)}", *evidence, nodes=odd)
+        judged = warned if pool.asked.framework in ANY_PROGRAM else failed
+        return judged(f"different Pythons: {told(versions)}", *evidence, nodes=odd)
     if odd := odd_ones(versions):
         return warned(f"different Python patch versions: {told(versions)}", *evidence, nodes=odd)
     prefixes = {name: text(each, "prefix") or "?" for name, each in answers.items()}
@@ -55,6 +63,8 @@ def same_python(pool: ProbedPool) -> Outcome:
 
 def torch(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """sw.torch on one node: does it hold code for the GPUs that are there."""
+    if pool.asked.framework in WITHOUT_TORCH:
+        return skipped(f"{pool.asked.framework} does without torch")
     answer = node.readings.mapping("torch")
     state = text(answer or {}, "state")
     if answer is None or state == "missing":
@@ -110,6 +120,8 @@ def _covered(arch: str, built_for: list[str]) -> bool:
 
 def same_torch(pool: ProbedPool) -> Outcome:
     """sw.torch over the pool."""
+    if pool.asked.framework in WITHOUT_TORCH:
+        return skipped(f"{pool.asked.framework} does without torch")
     answers = {node.name: found for node in pool if (found := node.readings.mapping("torch")) is not None}
     there = {name: each for name, each in answers.items() if text(each, "state") == "ok"}
     without = [name for name, each in answers.items() if text(each, "state") == "missing"]
@@ -191,8 +203,8 @@ CHECKS = (
         group=Group.SOFTWARE,
         title="the profile's Python",
         reads="the profile's interpreter after its setup lines: path, version, sys.prefix",
-        rule="fail: it is missing, does not start, or major.minor differs between nodes; warn: the patch "
-        "version or the environment differs",
+        rule="fail: it is missing, does not start, or major.minor differs between nodes; warn: the same for "
+        "framework command, or the patch version or the environment differs",
         symptom="python: command not found on the workers, or modules that only the head node has",
         fix="use one environment on a shared file system, or the same image on all nodes",
         source="deepspeedai/DeepSpeed issue 3489",
