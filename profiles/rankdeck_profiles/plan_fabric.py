@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rankdeck_profiles.fabric.node import NodeFabric
 from rankdeck_profiles.fabric.rules import FabricVariables, compute
+from rankdeck_profiles.fabric.telling import telling
 from rankdeck_profiles.facts import MpiFamily, NodeFacts
 from rankdeck_profiles.model import BackendKind, Pool, Profile
 from rankdeck_profiles.placement import Placement
@@ -85,6 +86,14 @@ def of_mpirun(fabric: FabricVariables | None, node: str) -> tuple[Setting, ...] 
     if fabric is None:
         return None
     return tuple(setting for setting in _settings(fabric, node) if setting.name.startswith(_OF_MPIRUN))
+
+
+def of_reports(fabric: FabricVariables | None, profile: Profile, node: str) -> tuple[Setting, ...]:
+    """The variables that have a node's ranks say which network they really take."""
+    if fabric is None:
+        return ()
+    found = telling(fabric, node, framework=profile.framework, profile_env=profile.env)
+    return tuple(Setting(each.name, each.value, f"{ORIGIN}: {each.why}") for each in found)
 
 
 def warnings(fabric: FabricVariables | None) -> tuple[str, ...]:

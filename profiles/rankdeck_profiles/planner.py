@@ -166,7 +166,11 @@ def _job(
         python=python,
         program=program,
         args=tuple(expand_home(word, placeholders.escape(home)) for word in profile.args),
-        common=(*common, *environment.asked_for(profile, head, placement)),
+        common=(
+            *common,
+            *plan_fabric.of_reports(fabric, profile, share.node.name),
+            *environment.asked_for(profile, head, placement),
+        ),
         facts=known,
         fabric=plan_fabric.of_mpirun(fabric, share.node.name),
     )

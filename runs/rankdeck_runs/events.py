@@ -3,7 +3,7 @@
 Two kinds of lines live in it: events of a node, copied as they came, with `node` (its name) beside the
 node's own `seq`; and the login side's own, which have no `seq`:
 
-    run_created    {run, profile, framework, pool, backend, stop, nodes: [{name, host, user, port}]}
+    run_created    {run, profile, framework, pool, backend, stop, nodes: [{name, host, user, port}], fabric}
     start_asked    {node}                       start_accepted {node, dir, shared}
     start_refused  {node, message, hint, unsure}  unsure: the answer never came, it may have started
     node_missing   {node, why, started}         node_fetched   {node}
@@ -11,6 +11,7 @@ node's own `seq`; and the login side's own, which have no `seq`:
     stop_asked     {why: asked|rank_failed|start_failed, node, rank, signal, grace}
     stop_ended     {gone, left: [{node, pid, cmd}], unreached: [{node, message}]}
     cause_found    {rank, node, kind, message, evidence}
+    transport_found {rank, transports}          fabric_unused  {rank, message, reasons}
     note           {node, message}              complete       {}
 
 All have `t` (unix seconds) and `ev`; ours also `by`: which rankdeck process wrote it.

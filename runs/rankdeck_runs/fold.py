@@ -101,6 +101,8 @@ class Fold:
             complete=state.complete,
             notes=tuple(state.notes),
             counts=dict(Counter(rank.state for rank in ranks)),
+            fabric=state.fabric,
+            fabric_unused=state.fabric_unused,
         )
 
     def _past(self, attempt: int) -> PastAttempt:

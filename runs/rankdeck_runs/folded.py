@@ -9,6 +9,7 @@ from typing import Any
 from rankdeck_runs import layout
 from rankdeck_runs.failures import SKEW_THAT_COUNTS, Failure
 from rankdeck_runs.states import Cause, CauseKind, LauncherStatus, NodeState, RankStatus, SweptProcess
+from rankdeck_runs.transport import Fabric
 from rankdeck_runs.values import integer, integers, number, objects, text
 
 MOST_ATTEMPTS = 1000
@@ -93,6 +94,8 @@ class Folded:
     complete: bool = False
     found: Cause | None = None
     """The cause as the logs told it."""
+    fabric: Fabric | None = None
+    fabric_unused: str = ""
 
     def rank(self, number: int, attempt: int) -> RankStatus | None:
         """A rank as it was or is in an attempt; a newer attempt than any before begins with this."""

@@ -20,6 +20,7 @@ from rankdeck_runs.orders import Order, due
 from rankdeck_runs.record import Record
 from rankdeck_runs.runwriter import RunWriter
 from rankdeck_runs.targets import Targets
+from rankdeck_runs.transport_watch import TransportWatch
 
 FOLLOWED_WHOLE = 64
 """Up to this world size every rank's logs are followed."""
@@ -71,6 +72,7 @@ class RunFollower:
             target.name: NodeFollower(links, targets.backend, self.writer, target, whole=whole)
             for target in targets.nodes
         }
+        self._transports = TransportWatch(self.writer, targets, whole=whole)
         self._failed = asyncio.Event()
         self._changed = asyncio.Event()
         self._diagnosed: Failure | None = None
@@ -85,6 +87,7 @@ class RunFollower:
             asyncio.create_task(self._mind_failures(), name=f"failures of {self._record.id}"),
             asyncio.create_task(self._keep_summary(), name=f"summary of {self._record.id}"),
             asyncio.create_task(self._absorb_others(), name=f"other followers of {self._record.id}"),
+            asyncio.create_task(self._transports.run(), name=f"networks of {self._record.id}"),
         ]
         try:
             async with asyncio.TaskGroup() as group:
@@ -117,6 +120,7 @@ class RunFollower:
 
     async def _finish(self) -> None:
         await self._diagnose()
+        await self._transports.finish()
         snapshot = self._live.snapshot()
         if all(node.target.fetched for node in self._nodes.values()) and not snapshot.complete:
             # The list first: who waits for the end here may look there next.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rankdeck_runs.failures import Failure
 from rankdeck_runs.folded import Folded, FoldedNode
 from rankdeck_runs.states import Cause, CauseKind
+from rankdeck_runs.transport import Fabric, Transport
 from rankdeck_runs.values import integer, number, objects, strings, text
 
 Event = Mapping[str, Any]
@@ -17,6 +19,7 @@ def _run_created(state: Folded, event: Event) -> None:
     state.profile, state.pool, state.backend = (text(event, key) for key in ("profile", "pool", "backend"))
     state.framework = text(event, "framework") or state.framework
     state.created = number(event, "t")
+    state.fabric = Fabric.from_json(event.get("fabric"))
 
 
 def _stop_asked(state: Folded, event: Event) -> None:
@@ -46,6 +49,17 @@ def _cause_found(state: Folded, event: Event) -> None:
 def _note(state: Folded, event: Event) -> None:
     node = text(event, "node")
     state.notes.append(f"{node}: {text(event, 'message')}" if node else text(event, "message"))
+
+
+def _transport_found(state: Folded, event: Event) -> None:
+    rank = state.ranks.get(integer(event, "rank") or 0)
+    if rank is not None:
+        told = (Transport.from_json(shape) for shape in objects(event, "transports"))
+        state.ranks[rank.rank] = replace(rank, transports=tuple(each for each in told if each is not None))
+
+
+def _fabric_unused(state: Folded, event: Event) -> None:
+    state.fabric_unused = state.fabric_unused or text(event, "message")
 
 
 def _complete(state: Folded, event: Event) -> None:
@@ -95,6 +109,8 @@ OF_RUN: Mapping[str, Callable[[Folded, Event], None]] = {
     "stop_ended": _stop_ended,
     "cause_found": _cause_found,
     "note": _note,
+    "transport_found": _transport_found,
+    "fabric_unused": _fabric_unused,
     "complete": _complete,
 }
 

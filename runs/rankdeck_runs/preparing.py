@@ -28,6 +28,8 @@ from rankdeck_runs.errors import NODE_NOT_REACHED, PrepareError, hints_of, not_r
 from rankdeck_runs.gathering import from_all
 from rankdeck_runs.links import Links
 from rankdeck_runs.probing import probe_all, questions
+from rankdeck_runs.transport import Fabric
+from rankdeck_runs.usable_fabric import usable_fabric
 from rankdeck_runs.values import objects
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class Prepared:
     """(node, problem) that were found and overruled with `skip_checks`; else empty."""
     report: Report | None = None
     """What preflight found."""
+    fabric: Fabric | None = None
+    """What its ranks are expected to send over; None: sockets, or nothing."""
 
 
 async def prepare(
@@ -93,7 +97,7 @@ async def prepare(
     problems = problems_of(failed) + causes
     if not_reached(failed) or (problems and not skip_checks):
         raise _refusal(failed, causes)
-    return Prepared(profile, pool, planned, facts, tuple(problems), report)
+    return Prepared(profile, pool, planned, facts, tuple(problems), report, usable_fabric(report.variables))
 
 
 async def probe(links: Links, pool: Pool, progress: Progress) -> dict[str, NodeFacts]:

@@ -108,6 +108,7 @@ def _created(run_id: str, profile: str, pool: str, prepared: Prepared) -> Mappin
             for node in prepared.pool.nodes
             if node.name in used
         ],
+        fabric=prepared.fabric.to_json() if prepared.fabric is not None else None,
     )
 
 

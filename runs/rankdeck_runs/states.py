@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from rankdeck_runs.transport import Fabric, Transport
+
 
 class RunState(StrEnum):
     """What a whole run is known to be."""
@@ -109,6 +111,8 @@ class RankStatus:
     """The same rank in the attempts before, oldest first."""
     planned: str = ""
     """The node that the plan has it on."""
+    transports: tuple[Transport, ...] = ()
+    """The networks that its libraries named in its log: one a library."""
 
     def to_json(self) -> dict[str, Any]:
         """The rank's entry in `show --json`."""
@@ -127,6 +131,7 @@ class RankStatus:
             "why": self.why,
             "attempt": self.attempt,
             "earlier": [past.to_json() for past in self.earlier],
+            "transports": [transport.to_json() for transport in self.transports],
         }
 
 
@@ -305,6 +310,10 @@ class RunSnapshot:
     """Trouble that ended nothing: a full disk on a node, a signal that had to be KILL."""
     counts: Mapping[RankState, int] = field(default_factory=dict)
     """How many ranks are in each state; states without ranks are left out."""
+    fabric: Fabric | None = None
+    """What the nodes had for data before the start; None: none that all can use, or one node alone."""
+    fabric_unused: str = ""
+    """In one line: its ranks send over sockets although there is a fabric. Empty: not as far as known."""
 
     @property
     def attempt_text(self) -> str:
@@ -342,6 +351,8 @@ class RunSnapshot:
             "swept": [process.to_json() for process in self.swept],
             "complete": self.complete,
             "notes": list(self.notes),
+            "fabric": self.fabric.to_json() if self.fabric else None,
+            "fabric_unused": self.fabric_unused,
         }
 
 

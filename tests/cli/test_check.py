@@ -68,8 +68,8 @@ def test_many_nodes_stay_readable(rankdeck: Shell, nodes: list[str]) -> None:
 
 def test_a_ticket(rankdeck: Shell, nodes: list[str]) -> None:
     done = rankdeck("check", "--replay", *nodes, "--markdown", status=1)
-    assert done.stdout.startswith("## Preflight: recorded nodes, torchrun\n")
-    assert "| fail | `clock.skew` |" in done.stdout
+    assert done.stdout.startswith("# Preflight: recorded nodes, torchrun: fail\n")
+    assert "### `clock.skew` fail: " in done.stdout
 
 
 def test_recordings_leave_secrets_out(rankdeck: Shell, tmp_path: Path) -> None:

@@ -77,3 +77,8 @@ def test_its_metadata(wheel: zipfile.ZipFile) -> None:
     assert metadata["License-Expression"] == "Apache-2.0"
     assert "rankdeck = rankdeck_tui.cli.main:main" in wheel.read(f"{info}/entry_points.txt").decode()
     assert f"{info}/licenses/LICENSE" in wheel.namelist()
+
+
+def test_the_programs_of_active_tests_are_those_of_the_examples(wheel: zipfile.ZipFile) -> None:
+    for path in (REPOSITORY / "examples/active").glob("*.py"):
+        assert wheel.read(f"rankdeck_runs/active_programs/{path.name}") == path.read_bytes()

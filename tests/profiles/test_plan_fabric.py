@@ -54,9 +54,14 @@ def test_the_variables_and_their_reasons() -> None:
     assert "--local-addr=10.4.0.22" in made.nodes[1].processes[0].launcher
 
 
-def test_where_all_is_right_nothing_is_set() -> None:
+def test_where_all_is_right_nothing_is_set_but_that_nccl_says_so() -> None:
     made = plan(profile("torchrun"), pool("n[1-2]"), known("hdr-mlnxofed", "hdr-mlnxofed"))
-    assert not [name for name in env_of(made) if name.startswith(("NCCL_", "GLOO_", "UCX_"))]
+    found = {name for name in env_of(made) if name.startswith(("NCCL_", "GLOO_", "UCX_"))}
+    assert found == {"NCCL_DEBUG"}
+    assert "NCCL says whether it uses the InfiniBand" in made.reasons["NCCL_DEBUG"]
+    quiet = profile("torchrun", env={"NCCL_DEBUG": "WARN"})
+    made = plan(quiet, pool("n[1-2]"), known("hdr-mlnxofed", "hdr-mlnxofed"))
+    assert env_of(made)["NCCL_DEBUG"] == "WARN"
 
 
 @pytest.mark.parametrize(

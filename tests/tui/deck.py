@@ -16,6 +16,7 @@ from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.library import Library
 from rankdeck_profiles.model import Pool, Profile
+from rankdeck_runs.checking import Checked
 from rankdeck_runs.home import RunHome
 from rankdeck_runs.live import LinkState, LiveRun
 from rankdeck_runs.preparing import Prepared
@@ -39,6 +40,7 @@ class DeskEngine:
         self.silent = False
         """True: questions stay without an answer."""
         self.asked: list[tuple[Profile, Pool, bool]] = []
+        self.checks: list[tuple[Profile | None, Pool, Future[Checked]]] = []
         self.launched: list[Prepared] = []
         self.launches: Future[str] = Future()
         self.stopped: list[tuple[str, bool]] = []
@@ -73,6 +75,12 @@ class DeskEngine:
         }  # fmt: skip
         answer.set_result(Prepared(profile, pool, planner.plan(profile, pool, facts), facts))
         return answer
+
+    def check(self, profile: Profile | None, pool: Pool, progress: Callable[[str], None]) -> Future[Checked]:
+        """Note it; the test says what was read, and when."""
+        progress(f"looking at {len(pool.nodes)} nodes of pool {pool.name}")
+        self.checks.append((profile, pool, Future()))
+        return self.checks[-1][2]
 
     def launch(self, prepared: Prepared, progress: Callable[[str], None]) -> Future[str]:
         """Note it; the test says when it has begun."""

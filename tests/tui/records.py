@@ -9,6 +9,7 @@ from typing import Any
 
 from rankdeck_runs import layout
 from rankdeck_runs.record import Record
+from rankdeck_runs.transport import Fabric
 
 BEGIN = 1_795_000_000.0
 """Unix seconds at which the runs here begin: 2026-11-18 11:06:40 UTC."""
@@ -22,6 +23,7 @@ def write_run(
     per_node: int = 2,
     profile: str = "resnet",
     framework: str = "pytorch",
+    fabric: Fabric | None = None,
 ) -> Record:
     """A run that was recorded and whose start was asked for on every node; nothing has begun.
 
@@ -64,7 +66,8 @@ def write_run(
         record,
         [
             {"ev": "run_created", "t": BEGIN, "run": run_id, "profile": profile, "framework": framework,
-             "pool": "h100", "backend": "ssh", "stop": stop, "nodes": targets},
+             "pool": "h100", "backend": "ssh", "stop": stop, "nodes": targets,
+             "fabric": fabric.to_json() if fabric else None},
             *({"ev": "start_asked", "t": BEGIN + 0.1, "node": name} for name in nodes),
         ],
     )  # fmt: skip

@@ -10,6 +10,7 @@ import pytest
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_runs.live import LinkState
 from rankdeck_runs.record import Record
+from rankdeck_runs.transport import Fabric, Network, Transport
 from tui import goldens
 from tui.deck import DeskEngine, deck, sees, text, until
 from tui.records import BEGIN, ended, happen, log, started, write_run
@@ -102,6 +103,27 @@ async def test_dashboard_of_a_failed_run(place: Path, size: tuple[int, int]) -> 
     async with app.run_test(size=size) as pilot:
         await sees(pilot, "rank 2 on n2 failed", "NCCL error", "END")
         await goldens.check(app, f"failed-{size[0]}x{size[1]}", place)
+
+
+@SIZES
+async def test_dashboard_of_a_run_on_the_slow_network(place: Path, size: tuple[int, int]) -> None:
+    fabric = Fabric("InfiniBand", dict.fromkeys(("n1", "n2"), ("mlx5_0:1", "mlx5_1:1")))
+    record = write_run(place / "home", "20261118-102640-resnet-cccc", fabric=fabric)
+    happen(record, started(record))
+    fine = Transport("NCCL", Network.INFINIBAND, "IB", ("mlx5_0", "mlx5_1"), gpu_direct=True, connected=True)
+    slow = Transport("NCCL", Network.SOCKETS, "Socket", ("eno1",), connected=True)
+    for rank, transport in enumerate((slow, fine, fine)):
+        found = {"rank": rank, "transports": [transport.to_json()]}
+        happen(record, [{"ev": "transport_found", "t": BEGIN + 3, **found}])
+    message = (
+        "NCCL uses sockets over eno1; the nodes' InfiniBand mlx5_[0-1] is not used (NET/IB : No device found)"
+    )
+    happen(record, [{"ev": "fabric_unused", "t": BEGIN + 3, "rank": 0, "message": message, "reasons": []}])
+    log(record, 0, b"step 1\n")
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=size) as pilot:
+        await sees(pilot, "! network", "is not used", "step 1", "running · sockets over eno1")
+        await goldens.check(app, f"slow-network-{size[0]}x{size[1]}", place)
 
 
 PAGES: list[tuple[str, Sequence[str], Sequence[str]]] = [

@@ -98,6 +98,19 @@ ComposerScreen.-narrow #form { width: 1fr; height: 10; }
 ComposerScreen.-narrow.-low #form { height: 3; }
 ComposerScreen.-narrow.-low #form:focus-within { height: 5; }
 
+PreflightScreen #main { layout: horizontal; height: 1fr; }
+PreflightScreen #progress { width: 1fr; height: 1fr; }
+PreflightScreen #matrix { width: 1fr; height: 1fr; display: none; }
+PreflightScreen #finding { width: 38%; min-width: 46; height: 1fr; display: none; }
+PreflightScreen.-told #progress { display: none; }
+PreflightScreen.-told #matrix { display: block; }
+PreflightScreen.-told #finding { display: block; }
+PreflightScreen.-narrow #main { layout: vertical; }
+PreflightScreen.-narrow #finding { width: 1fr; min-width: 0; }
+PreflightScreen.-low #finding { display: none; }
+PreflightScreen.-low.-reading #finding { display: block; }
+PreflightScreen.-low.-reading #matrix { display: none; }
+
 .field { height: 1; width: 1fr; }
 .field .label { width: 14; color: $secondary; }
 .field Input { width: 1fr; }

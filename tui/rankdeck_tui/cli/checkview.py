@@ -12,8 +12,8 @@ from rankdeck_backends.preflight.check import Check
 from rankdeck_backends.preflight.finding import Evidence, Finding, Verdict
 from rankdeck_backends.preflight.judge import Report
 from rankdeck_profiles.nodes import folded
+from rankdeck_tui import words
 from rankdeck_tui.cli import output
-from rankdeck_tui.cli.wording import counted
 
 _COLOURS = {
     Verdict.FAIL: output.RED,
@@ -158,7 +158,7 @@ def _short(groups: Iterable[Group], count: int) -> Iterator[str]:
 
 def _print_sum(report: Report, title: str) -> None:
     verdict = output.paint(report.verdict.upper(), _COLOURS[report.verdict], sys.stdout)
-    print(f"{verdict}  {output.printable(title)}, {counted(len(report.nodes), 'node')}")
+    print(f"{verdict}  {output.printable(title)}, {words.plural(len(report.nodes), 'node')}")
     _print_wrapped("", summary(report))
 
 
@@ -179,46 +179,6 @@ def summary(report: Report) -> str:
         if number:
             told.append(f"{number} {words}")
     return ", ".join(told) or "no checks"
-
-
-def markdown(report: Report, title: str) -> str:
-    """A report as Markdown, to paste into a ticket."""
-    lines = [f"## Preflight: {_escaped(title)}", ""]
-    lines += [f"{counted(len(report.nodes), 'node')}, **{report.verdict}**: {summary(report)}", ""]
-    groups = [group for group in grouped(report) if group.verdict in (Verdict.FAIL, Verdict.WARN)]
-    if groups:
-        lines += ["| | check | nodes | found | fix |", "|---|---|---|---|---|"]
-    for group in groups:
-        note = f" ({group.note})" if group.note else ""
-        cells = (
-            group.verdict,
-            f"`{group.id}`",
-            _where(group, len(report.nodes)),
-            group.message + note,
-            "" if group.note else group.fix,
-        )
-        lines.append(f"| {' | '.join(_cell(cell) for cell in cells)} |")
-    for group in groups:
-        if group.evidence and not group.note:
-            lines += ["", f"`{group.id}` read:", "", "```"]
-            lines += [
-                output.printable(f"{each.source}: {each.value}").replace("```", "'''")
-                for each in group.evidence
-            ]
-            lines.append("```")
-    return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    return _escaped(text) if not text.startswith("`") else text
-
-
-def _escaped(text: str) -> str:
-    """Foreign text as text: no table cell, tag or emphasis is made of it."""
-    flat = " ".join(output.printable(text).split())
-    for mark in ("\\", "|", "<", "*", "_", "`", "["):
-        flat = flat.replace(mark, "\\" + mark)
-    return flat
 
 
 def explanation(check: Check) -> str:

@@ -10,6 +10,7 @@ from textual.screen import Screen
 from rankdeck_profiles.errors import RankdeckError
 
 if TYPE_CHECKING:
+    from rankdeck_profiles.model import Pool, Profile
     from rankdeck_tui.app import RankdeckApp
 
 
@@ -43,3 +44,9 @@ class DeckScreen(Screen[None]):
             self.notify(error.message, severity="error", markup=False)
             return
         self.app.push_screen(ComposerScreen(composition, launch=launch))
+
+    def preflight(self, profile: Profile | None, pool: Pool) -> None:
+        """Open the preflight of a pool, for a profile or for none."""
+        from rankdeck_tui.screens.preflight import PreflightScreen
+
+        self.app.push_screen(PreflightScreen(profile, pool))

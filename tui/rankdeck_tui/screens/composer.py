@@ -67,6 +67,13 @@ class ComposerScreen(DeckScreen):
         Binding(
             "greater_than_sign,full_stop", "place(0, 1)", "Next rank", show=False, id="composer.next_rank"
         ),
+        Binding(
+            "p",
+            "preflight",
+            "preflight",
+            tooltip="All checks of its nodes",
+            id="composer.preflight",
+        ),
         Binding("r", "look_again", "look again", tooltip="Ask the nodes again", id="composer.again"),
         Binding(
             "escape", "back", "back", tooltip="Leave the field; then leave the composer", id="always.back"
@@ -277,6 +284,13 @@ class ComposerScreen(DeckScreen):
             self.place = self.place.moved(self.plan, node=node, rank=rank)
             self.query_one("#preview", Lines).to_top()
             self._show()
+
+    def action_preflight(self) -> None:
+        """Every check of this profile's nodes, with what each rests on."""
+        try:
+            self.preflight(*composing.resolve(self.composition.library, self.composition.draft()))
+        except RankdeckError as error:
+            self.notify(error.message, severity="error", markup=False)
 
     def action_look_again(self) -> None:
         """Ask the nodes again."""

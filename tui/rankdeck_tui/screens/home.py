@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import ClassVar
 
 from textual import on, work
@@ -10,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
 
+from rankdeck_profiles.errors import RankdeckError
 from rankdeck_tui.look.draw import Parts
 from rankdeck_tui.screens import listing
 from rankdeck_tui.screens.base import DeckScreen
@@ -60,6 +62,13 @@ class HomeScreen(DeckScreen):
             id="home.change",
         ),
         Binding("e", "edit", "edit", tooltip="Change the profile or pool", id="home.edit"),
+        Binding(
+            "p",
+            "preflight",
+            "preflight",
+            tooltip="Check the nodes of the pool, or of the profile's pool for that profile",
+            id="home.preflight",
+        ),
         Binding("x", "stop", "stop", tooltip="Stop the run (asks first)", id="home.stop"),
         Binding(
             "slash", "filter", "filter", tooltip="Show only rows with this text; ! inverts", id="home.filter"
@@ -106,8 +115,9 @@ class HomeScreen(DeckScreen):
     def read_files(self) -> None:
         """Read runs, profiles and pools, off the screen's own loop."""
         self.post_message(self.Read(listing.read_shelf(self.deck.home, self.deck.library, self.deck.engine)))
-        # An engine that is made when it is first needed is made here, so that no key waits for its imports.
+        # What is made or loaded when it is first needed, engine and checks, is here: no key waits for it.
         _ = self.deck.engine.prepare
+        import_module("rankdeck_tui.screens.preflight")
 
     @on(Read)
     def _take(self, message: Read) -> None:
@@ -220,6 +230,22 @@ class HomeScreen(DeckScreen):
             self._form(kind, name)
         else:
             self.notify("A run's record is not changed. c composes it again.", markup=False)
+
+    def action_preflight(self) -> None:
+        """Check the pool under the cursor, or the profile on its pool."""
+        table = self._table()
+        kind, name = listing.parts_of(table.cursor_key if table and table.cursor_key else "none:")
+        if kind not in ("pool", "profile"):
+            self.notify("Put the cursor on a pool, or on a profile, first.", markup=False)
+            return
+        library = self.deck.library
+        try:
+            profile = library.profile(name) if kind == "profile" else None
+            pool = library.pool_for(profile) if profile is not None else library.pool(name)
+        except RankdeckError as error:
+            self.notify(error.message, severity="error", markup=False)
+            return
+        self.preflight(profile, pool)
 
     def action_repeat(self, launch: bool) -> None:
         """Launch the run under the cursor again, or compose it again."""

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from ClusterShell.NodeSet import NodeSet, NodeSetParseError
-
-from rankdeck_profiles import frameworks, pools
+from rankdeck_profiles import frameworks, nodes, pools
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import Pool, Profile
 from rankdeck_runs.states import NodeState, RunState
@@ -212,11 +210,7 @@ def _broken_rows(shelf: Shelf, kind: str, columns: int, look: Look) -> list[Row]
 
 def nodes_text(pool: Pool) -> str:
     """A pool's nodes, folded: `gpu[001-004]`."""
-    names = [node.name for node in pool.nodes]
-    try:
-        return str(NodeSet.fromlist(names))
-    except NodeSetParseError:
-        return ", ".join(names)
+    return nodes.folded(node.name for node in pool.nodes)
 
 
 def program_of(profile: Profile) -> str:

@@ -9,6 +9,7 @@ from rankdeck_runs.states import RunSnapshot
 from rankdeck_tui import words
 from rankdeck_tui.look import Look, marks
 from rankdeck_tui.look.draw import Part, Parts
+from rankdeck_tui.widgets import network_words
 
 
 def title(
@@ -44,6 +45,8 @@ def title(
     left += [dot, (snapshot.framework, ink.dim)]
     if snapshot.attempt_text:
         left += [dot, (snapshot.attempt_text, ink.warn if snapshot.attempt > 1 else ink.dim)]
+    network = network_words.of_run(snapshot, look)
+    left += [dot, *network] if network else []
     return left, _links(snapshot, links, ages, look, now)
 
 

@@ -1,4 +1,4 @@
-"""How a run ended, in a box at the top of its dashboard: why it failed, or that it is done."""
+"""A box at the top of a run's dashboard: why it failed, that it is done, or that it uses a slow network."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from rankdeck_tui.look.draw import Part, Parts
 from rankdeck_tui.widgets.painted import Painted
 
 MOST_EVIDENCE = 4
+WHY_UNUSED = (
+    "The run goes on, slower. `rankdeck check` of its profile tells more: ofed.uverbs, os.memlock, sw.env."
+)
 
 
 def banner_lines(snapshot: RunSnapshot, look: Look, *, rows: int) -> tuple[Parts, list[Parts]]:
-    """Title and lines of the box; no lines and no title where nothing has ended or failed.
+    """Title and lines of the box; no lines and no title where there is nothing of the kind to say.
 
     Args:
         snapshot: the run.
@@ -33,8 +36,10 @@ def banner_lines(snapshot: RunSnapshot, look: Look, *, rows: int) -> tuple[Parts
         lines: list[Parts] = [[(cause.message, ink.bad)]]
         lines += [[(text, ink.text)] for text in cause.evidence if text.strip() != cause.message.strip()]
         return title, lines[: max(1, min(rows, MOST_EVIDENCE + 1))]
+    network: list[Parts] = [[(snapshot.fabric_unused, ink.bad)]] if snapshot.fabric_unused else []
     if not snapshot.state.is_terminal:
-        return [], []
+        title = [(f" {look.glyphs.warning} network ", ink.danger_title)] if network else []
+        return title, [*network, [(WHY_UNUSED, ink.dim)]][:rows] if network else []
     title = [(" ", ink.text), *marks.mark(snapshot.state, look, letters=False), (" ", ink.text)]
     said: list[Part] = [(f"{words.plural(snapshot.world_size, 'rank')} ended", ink.text)]
     if took is not None:
@@ -48,7 +53,7 @@ def banner_lines(snapshot: RunSnapshot, look: Look, *, rows: int) -> tuple[Parts
     if snapshot.swept:
         swept = words.plural(len(snapshot.swept), "left-over process", "left-over processes")
         said.append((f" {swept} ended.", ink.warn))
-    return title, [said]
+    return title, [said, *network]
 
 
 class Banner(Painted):
@@ -64,7 +69,11 @@ class Banner(Painted):
         """Say how it ended, if it has."""
         title, lines = banner_lines(snapshot, self.look, rows=rows)
         new = (tuple(title), tuple(tuple(parts) for parts in lines))
-        border = self.look.ink.bad if snapshot.cause else marks.style(snapshot.state, self.look)
+        border = (
+            self.look.ink.bad
+            if snapshot.cause or snapshot.fabric_unused
+            else marks.style(snapshot.state, self.look)
+        )
         if (*new, border) == (self._title, self._lines, self._border):
             return
         self._title, self._lines, self._border = (*new, border)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rankdeck_runs import events
+from rankdeck_runs.transport import Transport
 from rankdeck_runs.values import integer, number, objects, text
 from rankdeck_tui import words
 from rankdeck_tui.look import Look
@@ -146,6 +147,12 @@ def _node_ended(event: Mapping[str, Any]) -> Said:
     return f"node {state}", {"succeeded": "good", "failed": "bad"}.get(state, "stopped")
 
 
+def _transport_found(event: Mapping[str, Any]) -> Said:
+    found = [told for shape in objects(event, "transports") if (told := Transport.from_json(shape))]
+    said = ", ".join(f"{told.library} {told.words}" for told in found if told.connected)
+    return (f"rank {integer(event, 'rank')}: {said}", "dim") if said else None
+
+
 def _start_refused(event: Mapping[str, Any]) -> Said:
     return f"start refused: {text(event, 'message')}", "bad"
 
@@ -161,6 +168,8 @@ _TOLD: Final = {
     "stop_asked": lambda e: (f"stop asked (SIG{text(e, 'signal')})", "warn"),
     "stop_ended": _stop_ended,
     "cause_found": lambda e: (f"cause: {text(e, 'message')}", "bad"),
+    "transport_found": _transport_found,
+    "fabric_unused": lambda e: (text(e, "message"), "bad"),
     "note": lambda e: (text(e, "message"), "warn"),
     "complete": lambda e: ("everything is in the record", "good"),
     "supervisor_resumed": lambda e: ("supervisor resumed", "warn"),

@@ -1,4 +1,4 @@
-"""The nodes of a run as lines: link, load, memory, GPUs. Pure."""
+"""The nodes of a run as lines: link, load, memory, GPUs, network. Pure."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rankdeck_runs.values import integer, number, objects, text
 from rankdeck_tui import words
 from rankdeck_tui.look import Look, draw, marks
 from rankdeck_tui.look.draw import Part, Parts
+from rankdeck_tui.widgets import network_words
 
 STALE = 10.0
 """Seconds after which a node's values are marked as old: five samples have not come."""
@@ -44,6 +45,9 @@ def node_lines(
         sample = samples.get(node.name)
         if sample is not None and not node.state.is_terminal:
             lines += _sample(sample, ages.get(node.name, 0.0) > STALE, look, width)
+        network = network_words.of_node(snapshot, node, look)
+        if network:
+            lines.append(network)
     return lines
 
 

@@ -14,6 +14,7 @@ from textual.strip import Strip
 from rankdeck_runs.states import RankState, RankStatus, RunSnapshot
 from rankdeck_tui.look import draw, marks
 from rankdeck_tui.look.draw import Part, Parts
+from rankdeck_tui.widgets import network_words
 from rankdeck_tui.widgets.grid_layout import GridLayout, lay_out
 from rankdeck_tui.widgets.painted import Pane
 
@@ -171,7 +172,9 @@ class RankGrid(Pane, can_focus=True):
             parts.append((f" by SIG{rank.signal}", ink.bad if rank.state is RankState.FAILED else ink.dim))
         elif rank.exit_code is not None:
             parts.append((f" exit {rank.exit_code}", ink.bad if rank.exit_code else ink.dim))
-        elif rank.pid is not None:
+        if network := network_words.of_rank(rank, self.look):
+            parts += [dot, *network]
+        if rank.pid is not None and not rank.state.is_terminal:
             parts += [dot, (f"pid {rank.pid}", ink.dim)]
         if rank.why:
             parts += [dot, (rank.why, ink.warn)]

@@ -53,6 +53,17 @@ def configure(parser: CommandParser) -> None:
     parser.add_argument(
         "--explain", metavar="ID", help="print what a check reads, its rule, why, and the source"
     )
+    parser.add_argument(
+        "--active",
+        choices=["torch", "mpi"],
+        help="also have pairs of nodes send data, by NCCL or Gloo, or by mpi4py; says the cost first",
+    )
+    parser.add_argument("--yes", action="store_true", help="with --active: don't ask")
+    parser.add_argument(
+        "--python",
+        metavar="PATH",
+        help="with --active: the nodes' Python (default: the profile's, else python3)",
+    )
     parser.add_argument("--markdown", action="store_true", help="print Markdown, to paste into a ticket")
     add_json(parser)
 
@@ -79,6 +90,10 @@ def run(args: Namespace) -> int:
 def _refuse_what_excludes(args: Namespace) -> None:
     if args.json and args.markdown:
         raise CheckError("--json and --markdown exclude each other", "give one of the two")
+    if args.active is None and (args.yes or args.python):
+        raise CheckError("--yes and --python belong to --active", "leave them out, or add --active torch")
+    if args.replay is not None and args.active is not None:
+        raise CheckError("--replay contacts no node: --active has nothing to try", "give one of the two")
     if args.replay is not None and (args.pool or args.record or args.overrides):
         raise CheckError(
             "--replay judges files: --pool, --set and --record have no meaning with it", "leave them out"
@@ -124,6 +139,10 @@ def _live(args: Namespace) -> tuple[Checked, str]:
     framework = profile.framework if profile is not None else args.framework or DEFAULT_FRAMEWORK
     with engine() as running:
         checked = wait_for(running.check(profile, pool, output.say, framework=framework))
+        if args.active is not None and not checked.unreached:
+            from rankdeck_tui.cli import active
+
+            checked = active.tried(running, args, profile, pool, checked)
     what = f"profile {profile.name} on pool {pool.name}" if profile is not None else f"pool {pool.name}"
     return checked, f"{what}, {framework}"
 
@@ -145,6 +164,8 @@ def _show(args: Namespace, checked: Checked, title: str) -> None:
     if args.json:
         output.print_json(checked.to_json())
     elif args.markdown:
-        print(checkview.markdown(checked.report, title))
+        from rankdeck_backends.preflight.markdown import as_markdown
+
+        print(as_markdown(checked.report, title=f"Preflight: {title}"), end="")
     else:
         checkview.show(checked.report, title)

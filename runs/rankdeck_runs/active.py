@@ -1,0 +1,203 @@
+"""Active tests: pairs of nodes send data to each other in ordinary runs, and the result is judged.
+
+Nothing of this runs unless a person asks for it: it takes the nodes' GPUs and network for up to a minute.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rankdeck_profiles.errors import RankdeckError
+from rankdeck_profiles.model import Pool, PoolNode, Profile
+from rankdeck_runs.transport import Transport
+from rankdeck_runs.values import number, text
+
+if TYPE_CHECKING:
+    from rankdeck_runs.engine import Engine
+    from rankdeck_runs.states import RunSnapshot
+
+LIMIT = 60.0
+"""Seconds for one pair, from its start to its result."""
+ANSWER_LIMIT = 660.0
+"""Seconds for a node to get ready for a pair's run: setup lines may load modules from a cold file server."""
+GOOD_SHARE = 0.9
+"""Of the other pairs' median: less is a warning (46 to 48 GB/s are usual for a port of 400 Gbit/s, and pairs
+of one pool differ by a few percent: nccl-tests issue 290)."""
+AT_ONCE = 16
+"""Pairs that run at the same time."""
+_RESULT = re.compile(r"^rankdeck-active (\{.*\})$", re.MULTILINE)
+
+
+class ActiveTest(StrEnum):
+    """What sends."""
+
+    TORCH = "torch"
+    """An all-reduce over NCCL, or over Gloo where there is no GPU."""
+    MPI = "mpi"
+    """Messages there and back over mpi4py."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one pair came to."""
+
+    pair: tuple[str, str]
+    run: str = ""
+    """The id of its run; empty: it could not be launched."""
+    gbytes_per_s: float | None = None
+    transport: str = ""
+    """In words, what the libraries named: `InfiniBand mlx5_0, GPU direct`; empty: they named none."""
+    fabric_unused: str = ""
+    problem: str = ""
+    """Why there is no result."""
+
+
+def disjoint(nodes: Sequence[PoolNode]) -> list[tuple[PoolNode, PoolNode]]:
+    """Every node in one pair; where their number is odd the last is tried with the first, again.
+
+    Args:
+        nodes: two or more.
+    """
+    pairs = list(zip(nodes[::2], nodes[1::2], strict=False))
+    return [*pairs, (nodes[-1], nodes[0])] if len(nodes) % 2 and len(nodes) > 1 else pairs
+
+
+def cost(test: ActiveTest, pairs: int) -> str:
+    """What it takes, to be said before it is done."""
+    what = "one GPU of each node (without GPUs a CPU)" if test is ActiveTest.TORCH else "one CPU of each node"
+    return (
+        f"{pairs} {'pair' if pairs == 1 else 'pairs'} of nodes, up to {AT_ONCE} at once, each up to "
+        f"{LIMIT:.0f} s with {what} and the network between them; jobs that run there are slowed down "
+        "meanwhile"
+    )
+
+
+def program(test: ActiveTest) -> str:
+    """The source that the ranks run: sent as an argument, so nothing needs to be installed on the nodes."""
+    name = f"{test.value}_pair.py"
+    here = Path(__file__).parent
+    for path in (here / "active_programs" / name, here.parents[1] / "examples" / "active" / name):
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+    raise RankdeckError(f"the program {name} is missing from {here}", "install rankdeck again")
+
+
+def profile_of(test: ActiveTest, base: Profile | None, python: str) -> Profile:
+    """The profile of one pair's run.
+
+    Args:
+        test: what sends.
+        base: whose setup lines, folder and variables are taken; None: none.
+        python: the interpreter on the nodes.
+    """
+    source = program(test).replace("$", "$$")
+    told = {"NCCL_DEBUG": "INFO", "UCX_LOG_LEVEL": "info"}
+    framework = "mpi" if test is ActiveTest.MPI else "pytorch"
+    return Profile(
+        name=f"active-{test.value}",
+        framework=framework,
+        options=base.options if base is not None and base.framework == framework else {},
+        command=(python, "-u", "-c", source),
+        workdir=base.workdir if base is not None else "/tmp",
+        setup=base.setup if base is not None else (),
+        env={**(base.env if base is not None else {}), **told},
+        python=python,
+        nodes=2,
+        procs_per_node=1,
+    )
+
+
+def measure(
+    engine: Engine,
+    test: ActiveTest,
+    pool: Pool,
+    *,
+    base: Profile | None = None,
+    python: str = "python3",
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Measured]:
+    """Try all pairs of a pool; blocks until all have ended.
+
+    Args:
+        engine: launches and follows.
+        test: what sends.
+        pool: two nodes or more.
+        base: see `profile_of`.
+        python: likewise.
+        progress: told how many pairs of how many have ended.
+    """
+    pairs = disjoint(pool.nodes)
+    profile = profile_of(test, base, python)
+    odd = pairs.pop() if len(pool.nodes) % 2 and len(pool.nodes) > 1 else None
+    done = 0
+    found: list[Measured] = []
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="active test") as threads:
+        # The odd node's partner is busy with its own pair until that one has ended.
+        for group in (pairs, [odd] if odd is not None else []):
+            for measured in threads.map(lambda pair: _pair(engine, profile, pool, pair), group):
+                found.append(measured)
+                done += 1
+                if progress is not None:
+                    progress(done, len(pairs) + (odd is not None))
+    return found
+
+
+def _pair(engine: Engine, profile: Profile, pool: Pool, pair: tuple[PoolNode, PoolNode]) -> Measured:
+    names = (pair[0].name, pair[1].name)
+    two = Pool(pool.name, pool.backend, pair, slots=1, interface=pool.interface)
+    run = ""
+    try:
+        prepared = engine.prepare(profile, two, skip_checks=True).result(ANSWER_LIMIT)
+        run = engine.launch(prepared).result(ANSWER_LIMIT)
+        live = engine.attach(run)
+        deadline = time.monotonic() + LIMIT
+        version = 0
+        while not live.snapshot().complete and time.monotonic() < deadline:
+            version = live.wait(version, 0.5)
+        snapshot = live.snapshot()
+        if not snapshot.complete:
+            engine.stop(run, grace=0.0).result(ANSWER_LIMIT)
+            return Measured(names, run, problem=f"no result within {LIMIT:.0f} s")
+        log = live.path / "logs" / "rank-00000.out"
+        return _measured(names, snapshot, log.read_text("utf-8", "replace"))
+    except (RankdeckError, TimeoutError, OSError) as error:
+        return Measured(names, run, problem=getattr(error, "message", "") or str(error) or "it took too long")
+
+
+def _measured(pair: tuple[str, str], snapshot: RunSnapshot, log: str) -> Measured:
+    match = _RESULT.search(log)
+    transports = [each for rank in snapshot.ranks for each in rank.transports]
+    used = _words(transports)
+    if match is None:
+        why = snapshot.cause.message if snapshot.cause is not None else "the ranks told no result"
+        return Measured(pair, snapshot.id, None, used, snapshot.fabric_unused, why)
+    told: Mapping[str, object] = json.loads(match[1])
+    if not used and text(told, "library") == "gloo":
+        used = "sockets (gloo has TCP alone)"
+    return Measured(pair, snapshot.id, number(told, "gbytes_per_s"), used, snapshot.fabric_unused)
+
+
+def _words(transports: Iterable[Transport]) -> str:
+    return ", ".join(dict.fromkeys(f"{each.library} {each.words}" for each in transports if each.connected))
+
+
+def slow_ones(found: Sequence[Measured]) -> dict[tuple[str, str], float]:
+    """The pairs below 9 tenths of the median, with their share of it; of fewer than 3 results: none."""
+    speeds = [each.gbytes_per_s for each in found if each.gbytes_per_s]
+    if len(speeds) < 3:
+        return {}
+    median = statistics.median(speeds)
+    return {
+        each.pair: each.gbytes_per_s / median
+        for each in found
+        if each.gbytes_per_s and each.gbytes_per_s < GOOD_SHARE * median
+    }

@@ -1,0 +1,252 @@
+"""The preflight screen by its keys: from a pool and from the composer, walked through, written to a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from rankdeck_profiles.errors import PlanError
+from rankdeck_profiles.library import Library
+from rankdeck_runs.checking import Checked
+from rankdeck_runs.engine import Engine
+from rankdeck_runs.home import RunHome
+from rankdeck_tui.app import RankdeckApp
+from rankdeck_tui.preflight.grid import CheckMatrix
+from rankdeck_tui.widgets.lines import Lines
+from tui import goldens
+from tui.checked import fixed, large, small
+from tui.deck import DeskEngine, deck, sees, text, until
+from tui.records import BEGIN
+from tui.test_goldens import SIZES
+
+NOW = BEGIN + 125
+
+
+@pytest.fixture(autouse=True)
+def many(place: Path) -> None:
+    (place / "config" / "pools" / "h100.toml").write_text(
+        'backend = "ssh"\nnodes = ["gpu[001-064]"]\nslots = 8\n'
+    )
+
+
+def desk(app: RankdeckApp) -> DeskEngine:
+    assert isinstance(app.engine, DeskEngine)
+    return app.engine
+
+
+async def opened(pilot: Pilot[None], app: RankdeckApp) -> None:
+    """The preflight of the pool h100, its nodes being asked."""
+    await sees(pilot, "h100", "resnet")
+    await pilot.press("tab", "tab", "p")
+    await until(pilot, lambda: desk(app).checks)
+    await sees(pilot, "Asking the nodes")
+
+
+async def answered(pilot: Pilot[None], app: RankdeckApp, checked: Checked) -> None:
+    desk(app).checks[-1][2].set_result(checked)
+    await until(pilot, lambda: not app.screen.query(Lines).filter("#progress").first().display)
+    await sees(pilot, "Nodes x checks")
+
+
+def where(app: RankdeckApp) -> tuple[str, str]:
+    place = app.screen.query_one(CheckMatrix).place
+    assert place is not None
+    return place[0].name, place[1].key
+
+
+@SIZES
+async def test_how_it_looks(place: Path, size: tuple[int, int]) -> None:
+    app = deck(place, now=NOW)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot, app)
+        await answered(pilot, app, fixed())
+        await sees(pilot, "3 reasons not to launch")
+        await goldens.check(app, f"preflight-{size[0]}x{size[1]}", place)
+        await pilot.press("e", "enter")
+        await sees(pilot, "look at the cable", "half the bandwidth")
+        await goldens.check(app, f"preflight-unfolded-{size[0]}x{size[1]}", place)
+
+
+async def test_a_small_terminal_shows_one_pane_at_a_time(place: Path) -> None:
+    app = deck(place, now=NOW)
+    async with app.run_test(size=(40, 10)) as pilot:
+        await opened(pilot, app)
+        await answered(pilot, app, fixed())
+        await sees(pilot, "gpu020", "fabric")
+        await goldens.check(app, "preflight-40x10", place)
+        await pilot.press("tab")
+        await sees(pilot, "ib.subnet-manager")
+        assert "gpu033 " not in text(app)
+        await pilot.press("escape")
+        await sees(pilot, "gpu020", "fabric")
+        await pilot.press("escape")
+        await sees(pilot, "Pools")
+
+
+async def test_what_fits_is_unfolded_at_once(place: Path) -> None:
+    app = deck(place, now=NOW)
+    async with app.run_test(size=(200, 40)) as pilot:
+        await opened(pilot, app)
+        await answered(pilot, app, small("ndr-ok-a", "ndr-port-down"))
+        await sees(pilot, "port-state", "mlx5_3:1 is DOWN")
+        assert where(app) == ("ndr-port-down", "ib.port-state")
+
+
+async def test_progress_while_nodes_are_asked_and_asked_again(place: Path) -> None:
+    app = deck(place, now=NOW)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        await sees(pilot, "looking at 64 nodes of pool h100")
+        await answered(pilot, app, large())
+        await pilot.press("e", "enter", "r")
+        await until(pilot, lambda: len(desk(app).checks) == 2)
+        await sees(pilot, "looking at 64 nodes of pool h100", "Nodes x checks 64")
+        before = where(app)
+        desk(app).checks[-1][2].set_result(large())
+        await sees(pilot, "reasons not to launch")
+        assert where(app) == before
+
+
+async def test_an_error_is_told_in_place_and_r_asks_again(place: Path) -> None:
+    app = deck(place, now=NOW)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        desk(app).checks[-1][2].set_exception(PlanError("the pool is too small", "take another"))
+        await sees(pilot, "the pool is too small", "take another")
+        await pilot.press("r")
+        await until(pilot, lambda: len(desk(app).checks) == 2)
+        await answered(pilot, app, large())
+
+
+async def test_e_goes_to_every_problem_and_round(place: Path) -> None:
+    app = deck(place, now=NOW)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        await answered(pilot, app, large())
+        first = where(app)
+        seen = [first]
+        for _ in range(30):
+            await pilot.press("e")
+            if where(app) == first:
+                break
+            seen.append(where(app))
+        assert where(app) == first
+        assert len(seen) == len(set(seen)) > 5
+        assert {"gpu007", "gpu020", "gpu033"} <= {name for name, _ in seen}
+
+
+async def test_nodes_one_by_one_and_alike_again(place: Path) -> None:
+    app = deck(place, now=NOW)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        await answered(pilot, app, large())
+        await pilot.press("space", "G")
+        await sees(pilot, "gpu064")
+        assert where(app)[0] == "gpu064"
+        await pilot.press("space")
+        await sees(pilot, "61 x gpu[001-00")
+
+
+async def test_every_check_and_groups_again(place: Path) -> None:
+    app = deck(place, now=NOW)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        await answered(pilot, app, large())
+        await pilot.press("a", "end")
+        await until(pilot, lambda: where(app)[1].startswith("clock."))
+        columns = app.screen.query_one(CheckMatrix).matrix.columns  # type: ignore[union-attr]
+        assert len(columns) == len({finding.id for finding in large().report.findings})
+        await pilot.press("a", "home")
+        await sees(pilot, "fabric GPU")
+
+
+@pytest.mark.parametrize("name", ["for-the-ticket.md", "for-the-ticket.json"])
+async def test_the_report_as_a_file(place: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(place / "work")
+    app = deck(place, now=NOW)
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await opened(pilot, app)
+        await answered(pilot, app, large())
+        await pilot.press("w")
+        await sees(pilot, "preflight-h100-20261118-110845.md", "enter writes")
+        app.screen.query_one("Prompt Input").value = name  # type: ignore[attr-defined]
+        await pilot.press("enter")
+        await sees(pilot, "Report written")
+        written = (place / "work" / name).read_text()
+        if name.endswith("json"):
+            assert json.loads(written) == large().to_json()
+        else:
+            assert written.startswith("# Preflight of pool h100: fail\n")
+            assert "mlx5_3:1 is DOWN" in written
+
+
+async def test_a_file_that_can_t_be_written_is_told_of(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place / "work")
+    app = deck(place, now=NOW)
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await opened(pilot, app)
+        await answered(pilot, app, large())
+        await pilot.press("w")
+        await sees(pilot, "enter writes")
+        app.screen.query_one("Prompt Input").value = "no/such/folder/x.md"  # type: ignore[attr-defined]
+        await pilot.press("enter")
+        await sees(pilot, "was not written", "No such file")
+        await pilot.press("w", "escape")
+        await sees(pilot, "Nodes x checks")
+        assert os.listdir(place / "work") == []
+
+
+async def test_from_the_composer_with_its_profile(place: Path) -> None:
+    app = deck(place, now=NOW)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "j", "enter")
+        await sees(pilot, "ready")
+        await pilot.press("p")
+        await until(pilot, lambda: desk(app).checks)
+        profile, pool, _ = desk(app).checks[0]
+        assert profile is not None
+        assert (profile.name, pool.name) == ("resnet", "h100")
+        await answered(pilot, app, large())
+        await pilot.press("escape")
+        await sees(pilot, "new run of resnet")
+
+
+async def test_leaving_while_nodes_are_asked_waits_for_nothing(place: Path) -> None:
+    app = deck(place, now=NOW)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        await pilot.press("escape")
+        await sees(pilot, "Profiles")
+        assert desk(app).checks[0][2].cancelled()
+
+
+@pytest.fixture
+def real(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RankdeckApp]:
+    monkeypatch.setenv("RANKDECK_NODE_DIR", str(place / "node"))
+    pools = place / "config" / "pools"
+    (pools / "h100.toml").write_text('backend = "local"\nnodes = ["127.0.0.[1-3]"]\n')
+    (place / "config" / "profiles" / "a.toml").write_text(
+        f'framework = "pytorch"\nscript = "x.py"\nworkdir = "{place}/work"\npool = "h100"\n'
+        f'python = "{sys.executable}"\nprocs_per_node = 1\n'
+    )
+    home = RunHome(place / "home")
+    engine = Engine(home)
+    try:
+        yield RankdeckApp(engine, home, Library(place / "config", place / "work"))
+    finally:
+        engine.close()
+
+
+async def test_real_nodes(real: RankdeckApp) -> None:
+    async with real.run_test(size=(120, 40)) as pilot:
+        await sees(pilot, "h100")
+        await pilot.press("tab", "tab", "p")
+        await sees(pilot, "Nodes x checks 3 x ", "127.0.0.1")
+        await sees(pilot, "launch")
