@@ -6,13 +6,18 @@ not in the machine's own namespace, so its firewall rules (Docker's, for example
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from cluster.errors import ClusterError, tool
 
 PREFIX = "10.77"
 """First half of every cluster's addresses."""
+
+NEIGHBOURS = 16384
+"""Four times what 64 nodes come to that all know each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,7 @@ class Network:
 
     def up(self, nodes: Sequence[str]) -> None:
         """Makes the switch and every node's namespace with its link ``eth0``."""
+        _make_room_for_neighbours()
         switch = self.namespace("switch")
         tool(
             ["ip", "-batch", "-"],
@@ -103,3 +109,15 @@ class Network:
         for name in names:
             if name.startswith(f"{self.name}-"):
                 tool(["ip", "netns", "del", name])
+
+
+def _make_room_for_neighbours() -> None:
+    """All namespaces share one table of neighbours (arp(7), gc_thresh): 1024 are few for 64 nodes that talk.
+
+    Raised for the machine, as far as it may be, and never lowered.
+    """
+    for name in ("gc_thresh3", "gc_thresh2"):
+        place = Path("/proc/sys/net/ipv4/neigh/default") / name
+        with contextlib.suppress(OSError, ValueError):
+            if int(place.read_text()) < NEIGHBOURS:
+                place.write_text(str(NEIGHBOURS))
