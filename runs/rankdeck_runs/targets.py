@@ -42,6 +42,12 @@ class Target:
         stems = dict.fromkeys(name.rpartition(".")[0] for name in self.log_names)
         return tuple(f"{stem}.times" for stem in stems if not stem.startswith("launcher-"))
 
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks it is known to have, as far as the plan or its events say."""
+        known = {name.partition(".")[0] for name in self.log_names}
+        return tuple(sorted(int(rank) for rank in known if rank.isdigit()))
+
     def saw(self, event: Mapping[str, Any]) -> bool:
         """Learn from one of the node's events which logs there are; True if there are more."""
         rank = integer(event, "rank")

@@ -169,7 +169,7 @@ def summary(report: Report) -> str:
         known = worst.get(finding.id, Verdict.SKIP)
         worst[finding.id] = max(known, finding.verdict, key=lambda verdict: verdict.severity)
     told = []
-    for verdict, words in (
+    for verdict, word in (
         (Verdict.FAIL, "failed"),
         (Verdict.WARN, "with a warning"),
         (Verdict.PASS, "passed"),
@@ -177,7 +177,7 @@ def summary(report: Report) -> str:
     ):
         number = sum(each is verdict for each in worst.values())
         if number:
-            told.append(f"{number} {words}")
+            told.append(f"{number} {word}")
     return ", ".join(told) or "no checks"
 
 

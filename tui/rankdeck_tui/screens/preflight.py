@@ -16,7 +16,7 @@ from textual.events import DescendantFocus
 
 from rankdeck_backends.preflight.finding import Verdict
 from rankdeck_profiles.model import Pool, Profile
-from rankdeck_tui.look import words
+from rankdeck_tui import words
 from rankdeck_tui.look.draw import Part, Parts
 from rankdeck_tui.preflight import detail
 from rankdeck_tui.preflight.asking import Asking

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from rankdeck_profiles.nodes import folded
 from rankdeck_runs.states import NodeStatus, RankStatus, RunSnapshot
 from rankdeck_runs.transport import Network, Transport
-from rankdeck_tui.look import Look, words
+from rankdeck_tui import words
+from rankdeck_tui.look import Look
 from rankdeck_tui.look.draw import Part, Parts
 
 
