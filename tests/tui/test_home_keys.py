@@ -24,14 +24,14 @@ async def test_each_pane_shows_the_keys_that_act_in_it(place: Path) -> None:
             "enter open  n new run  R launch again  c change it  x stop  / filter"
         )
         await pilot.press("tab")
-        await until(pilot, lambda: "enter compose  n new profile  e edit  / filter" in keys(app))
+        await until(pilot, lambda: "enter compose  n new profile  e edit  p preflight  / filter" in keys(app))
         await pilot.press("j", "j")  # a file that can't be used
         await until(pilot, lambda: "e edit" not in keys(app))
-        assert "n new profile  / filter" in keys(app)
+        assert "n new profile  p preflight  / filter" in keys(app)
         await pilot.press("tab")
-        await until(pilot, lambda: "enter compose  n new pool  e edit  / filter" in keys(app))
+        await until(pilot, lambda: "enter compose  n new pool  e edit  p preflight  / filter" in keys(app))
         await pilot.press("j")  # this machine, which has no file
-        await until(pilot, lambda: "enter compose  n new pool  / filter" in keys(app))
+        await until(pilot, lambda: "enter compose  n new pool  p preflight  / filter" in keys(app))
         assert "q quit" in keys(app)
         assert "? help" in keys(app)
 

@@ -31,6 +31,8 @@ def key_word(binding: str, pane: str, row: str | None, shelf: Shelf) -> str | No
             return "launch again" if kind == "run" else ""
         case "home.change":
             return "change it" if kind == "run" else ""
+        case "home.preflight":
+            return "" if kind == "run" else None
         case "home.stop":
             return "stop" if kind == "run" and not _ended(name, shelf) else ""
     return None
