@@ -10,7 +10,23 @@ from runs.waiting import finished, launched
 NVIDIA_SMI = """#!/bin/sh
 case "$*" in
 *uuid,memory.total*) for n in 0 1; do echo "$n, Test GPU, GPU-$n, 81559"; done ;;
-*) exec sleep 600 ;;
+*-lms*) exec sleep 600 ;;
+--query-gpu=*)
+    fields=$(echo "${1#--query-gpu=}" | tr , " ")
+    for row in names 0 1; do
+        line=
+        for field in $fields; do
+            case $row-$field in
+            names-*) cell=$field ;;
+            *-index) cell=$row ;;
+            *-uuid) cell=GPU-$row ;;
+            *-name) cell="Test GPU" ;;
+            *) cell="[N/A]" ;;
+            esac
+            line="$line${line:+, }$cell"
+        done
+        echo "$line"
+    done ;;
 esac
 """
 
