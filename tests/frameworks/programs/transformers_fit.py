@@ -30,5 +30,5 @@ Trainer(model=model, args=parsed, train_dataset=points).train()
 weight = model.layer.weight.item()
 world = parsed.world_size
 os.write(1, f"trained rank={parsed.process_index} world={world} weight={weight:.6f}\n".encode())
-# The Trainer leaves it, and gloo's threads may then abort the process while Python shuts down.
-torch.distributed.destroy_process_group()
+torch.distributed.destroy_process_group()  # the Trainer leaves it
+os._exit(0)  # gloo's threads now and then abort a process whose Python shuts down
