@@ -131,9 +131,13 @@ class TransportReader:
         """Take in the log's next bytes."""
         data = data[: READ_LIMIT - self._read]
         self._read += len(data)
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._take(line)
+        data = self._rest + data
+        if any(sign in data for sign in _SIGNS):
+            *lines, self._rest = data.split(b"\n")
+            for line in lines:
+                self._take(line)
+        else:  # 64 ranks write 64,000 lines a second: to look at each would cost as much as following them
+            self._rest = data[data.rfind(b"\n") + 1 :]
         self.settled = self._nccl.settled or self._read >= READ_LIMIT
 
     def found(self) -> tuple[Transport, ...]:
@@ -151,6 +155,8 @@ class TransportReader:
             self._gloo = b" is connected to " in line or self._gloo
 
 
+_SIGNS = (b" NCCL ", b" UCX ", b"[Gloo] Rank ")
+"""One of them is in every line that matters."""
 _NCCL_LINE = re.compile(r" NCCL (INFO|WARN) (.*)")
 _USING_NETWORK = re.compile(r"Using network (.+)")
 _IB_PORT = re.compile(r"([\w.-]+):\d+/(IB|RoCE)\b")
