@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
+from rankdeck_backends.preflight.alike import Alike, alike
 from rankdeck_backends.preflight.check import Check
-from rankdeck_backends.preflight.finding import Evidence, Finding, Verdict
+from rankdeck_backends.preflight.finding import Finding, Verdict
 from rankdeck_backends.preflight.judge import Report
 from rankdeck_profiles.nodes import folded
 from rankdeck_tui import words
@@ -26,68 +26,25 @@ _NARROWEST, _WIDEST = 40, 100
 _INDENT = " " * 6
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Findings that say the same of several nodes."""
-
-    id: str
-    verdict: Verdict
-    message: str
-    nodes: tuple[str, ...]
-    evidence: tuple[Evidence, ...]
-    symptom: str
-    fix: str
-    note: str
-    """Why it is no reason of its own to stop; empty: it is one, if it fails."""
-    of_pool: bool
-
-
-def grouped(report: Report) -> list[Group]:
+def grouped(report: Report) -> list[Alike]:
     """A report's findings, equal ones of several nodes as one; the worst first, then as in the catalogue."""
-    found: dict[tuple[object, ...], list[Finding]] = {}
-    for finding in report.findings:
-        found.setdefault(_same(finding), []).append(finding)
-    groups = [_group(findings) for findings in found.values()]
-    return sorted(groups, key=lambda group: (-group.verdict.severity, bool(group.note)))
-
-
-def _same(finding: Finding) -> tuple[object, ...]:
-    about = finding.nodes if finding.node is None else None
-    return (
-        finding.id,
-        finding.verdict,
-        finding.message,
-        finding.fix,
-        finding.explained_by,
-        finding.handled_by,
-        about,
+    return sorted(
+        alike(report.findings),
+        key=lambda group: (-group.finding.verdict.severity, bool(_note(group.finding))),
     )
 
 
-def _group(findings: Sequence[Finding]) -> Group:
-    first = findings[0]
-    note = ""
-    if first.explained_by:
-        note = f"follows from {first.explained_by}"
-    elif first.handled_by:
-        note = f"handled: {first.handled_by} is set"
-    return Group(
-        id=first.id,
-        verdict=first.verdict,
-        message=first.message,
-        nodes=tuple(dict.fromkeys(node for finding in findings for node in finding.nodes)),
-        evidence=first.evidence,
-        symptom=first.symptom,
-        fix=first.fix,
-        note=note,
-        of_pool=first.node is None,
-    )
+def _note(finding: Finding) -> str:
+    """Why it is no reason of its own to stop; empty: it is one, if it fails."""
+    if finding.explained_by:
+        return f"follows from {finding.explained_by}"
+    return f"handled: {finding.handled_by} is set" if finding.handled_by else ""
 
 
 def show(report: Report, title: str) -> None:
     """Prints a report to stdout: failing first, then warnings; what passed or is not known in short."""
     groups = grouped(report)
-    told = [group for group in groups if group.verdict in (Verdict.FAIL, Verdict.WARN)]
+    told = [group for group in groups if group.finding.verdict in (Verdict.FAIL, Verdict.WARN)]
     for group in told:
         _print_group(group, len(report.nodes))
         print()
@@ -96,22 +53,23 @@ def show(report: Report, title: str) -> None:
     _print_sum(report, title)
 
 
-def _print_group(group: Group, count: int) -> None:
-    verdict = output.paint(f"{group.verdict:<5}", _COLOURS[group.verdict], sys.stdout)
-    print(f"{verdict} {group.id}  {output.printable(_where(group, count))}")
-    _print_wrapped("", group.message)
-    if group.note:
-        _print_wrapped("", f"({group.note})")
+def _print_group(group: Alike, count: int) -> None:
+    finding = group.finding
+    verdict = output.paint(f"{finding.verdict:<5}", _COLOURS[finding.verdict], sys.stdout)
+    print(f"{verdict} {finding.id}  {output.printable(_where(group, count))}")
+    _print_wrapped("", finding.message)
+    if note := _note(finding):
+        _print_wrapped("", f"({note})")
         return
-    for evidence in group.evidence[:_EVIDENCE_SHOWN]:
+    for evidence in finding.evidence[:_EVIDENCE_SHOWN]:
         _print_wrapped("read: ", f"{evidence.source}: {evidence.value}")
-    left = len(group.evidence) - _EVIDENCE_SHOWN
+    left = len(finding.evidence) - _EVIDENCE_SHOWN
     if left > 0:
         _print_wrapped("", f"and {left} more (--json has all)")
-    if group.symptom:
-        _print_wrapped("else: ", group.symptom)
-    if group.fix:
-        _print_wrapped("fix:  ", group.fix)
+    if finding.symptom:
+        _print_wrapped("else: ", finding.symptom)
+    if finding.fix:
+        _print_wrapped("fix:  ", finding.fix)
 
 
 def _print_wrapped(head: str, text: str) -> None:
@@ -125,7 +83,7 @@ def _print_wrapped(head: str, text: str) -> None:
         print(f"{_INDENT}{start}{line}".rstrip())
 
 
-def _where(group: Group, count: int) -> str:
+def _where(group: Alike, count: int) -> str:
     if not group.nodes:
         return "the pool"
     if len(group.nodes) == count and count > 1:
@@ -133,12 +91,12 @@ def _where(group: Group, count: int) -> str:
     return folded(group.nodes)
 
 
-def _short(groups: Iterable[Group], count: int) -> Iterator[str]:
+def _short(groups: Iterable[Alike], count: int) -> Iterator[str]:
     """The checks that could not be made or do not apply: their ids alone, or the rest would drown in them."""
     skipped: dict[str, list[str]] = {}
     for group in groups:
-        if group.verdict is Verdict.SKIP:
-            skipped.setdefault(group.id, []).extend(group.nodes)
+        if group.finding.verdict is Verdict.SKIP:
+            skipped.setdefault(group.finding.id, []).extend(group.nodes)
     if not skipped:
         return
     told = [
