@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -35,6 +36,7 @@ class DeskEngine:
     def __init__(self, home: RunHome) -> None:
         self.home = home
         self.followed: dict[str, LiveRun] = {}
+        self._lock = threading.Lock()
         self.refusal: RankdeckError | None = None
         """What the nodes answer to the next question, if not a plan."""
         self.silent = False
@@ -48,13 +50,14 @@ class DeskEngine:
 
     def attach(self, run_id: str) -> LiveRun:
         """A view of the record; the test feeds it."""
-        if run_id not in self.followed:
-            record = self.home.find(run_id)
-            live = LiveRun(record.id, record.path, record.fold())
-            for node in live.snapshot().nodes:
-                live.set_link(node.name, LinkState.ENDED if live.snapshot().complete else LinkState.CONNECTED)
-            self.followed[run_id] = live
-        return self.followed[run_id]
+        with self._lock:  # two screens may open one run at the same moment, each in its thread
+            if run_id not in self.followed:
+                record = self.home.find(run_id)
+                live = LiveRun(record.id, record.path, record.fold())
+                for node in live.snapshot().nodes:
+                    live.set_link(node.name, LinkState.ENDED if live.snapshot().complete else LinkState.CONNECTED)
+                self.followed[run_id] = live
+            return self.followed[run_id]
 
     def prepare(
         self, profile: Profile, pool: Pool, progress: Callable[[str], None], *, skip_checks: bool = False
