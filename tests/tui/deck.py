@@ -54,8 +54,9 @@ class DeskEngine:
             if run_id not in self.followed:
                 record = self.home.find(run_id)
                 live = LiveRun(record.id, record.path, record.fold())
+                link = LinkState.ENDED if live.snapshot().complete else LinkState.CONNECTED
                 for node in live.snapshot().nodes:
-                    live.set_link(node.name, LinkState.ENDED if live.snapshot().complete else LinkState.CONNECTED)
+                    live.set_link(node.name, link)
                 self.followed[run_id] = live
             return self.followed[run_id]
 

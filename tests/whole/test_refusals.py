@@ -146,7 +146,7 @@ def test_an_unknown_host_key(site: Site) -> None:
 def test_a_node_that_dies_between_check_and_start_leaves_nothing_on_the_others(site: Site) -> None:
     """A detached launch tells what it could not do, and what it had started is gone.
 
-    The nodes' meeting is skipped: it would notice the dead node, too, if that died early enough (exit status 1).
+    The nodes' meeting is skipped: it would notice the dead node, too, if that died early enough.
     """
     process = site.shell.start("run", "ring", "--detach", "--skip-checks")
     assert process.stderr is not None
