@@ -28,6 +28,7 @@ from rankdeck_runs.errors import NODE_NOT_REACHED, PrepareError, hints_of, not_r
 from rankdeck_runs.gathering import from_all
 from rankdeck_runs.links import Links
 from rankdeck_runs.probing import probe_all, questions
+from rankdeck_runs.remedies import remedy
 from rankdeck_runs.transport import Fabric
 from rankdeck_runs.usable_fabric import usable_fabric
 from rankdeck_runs.values import objects
@@ -137,7 +138,8 @@ async def _check(connection: AgentConnection, node: NodePlan, planned: LaunchPla
     )
     problems = objects(reply.header, "problems")
     if problems:
-        raise NodeRefusal.from_check(node.node, problems)
+        told = [{**problem, "hint": remedy(problem)} for problem in problems]
+        raise NodeRefusal.from_check(node.node, told)
 
 
 def _is_rendezvous(need: Need, planned: LaunchPlan) -> bool:

@@ -20,7 +20,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="python -m cluster", description="A test cluster on this machine.", epilog=EPILOG
     )
-    top.add_argument("--number", type=int, help="which cluster, if several are up (default: the highest)")
+    top.add_argument("--number", type=int, help="which cluster, if several are up")
     commands = top.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up", help="make a cluster that stays until 'down'")
     up.add_argument("count", type=int)
@@ -81,7 +81,10 @@ def main() -> int:
         if number is None:
             if not running():
                 raise ClusterError("no cluster is up")
-            number = running()[-1]
+            number, *others = running()
+            if others:
+                known = ", ".join(str(each) for each in (number, *others))
+                raise ClusterError(f"clusters {known} are up; say which is meant: --number {number}")
         return use(Cluster.load(number), args)
     except ClusterError as error:
         print(f"cluster: {error}", file=sys.stderr)

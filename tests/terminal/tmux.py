@@ -108,7 +108,7 @@ class Tmux:
 
     def type(self, text: str) -> None:
         """Types text as it is."""
-        self._tmux("send-keys", "-l", text)
+        self._tmux("send-keys", "-l", "--", text)
 
     def resize(self, columns: int, rows: int) -> None:
         """Changes the window's size."""

@@ -112,6 +112,20 @@ async def test_composing_changes_the_plan_as_one_types(place: Path) -> None:
         await sees(pilot, "4 ranks on 2 nodes", "ready")
 
 
+async def test_the_interpreter_and_the_folder_are_chosen_here(place: Path) -> None:
+    app = deck(place)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "j", "enter")
+        await sees(pilot, "ready", "Folder", "Python")
+        app.screen.query_one("#python", Input).value = "/opt/venv/bin/python"
+        app.screen.query_one("#workdir", Input).value = "/data/work"
+        await sees(pilot, "/opt/venv/bin/python -u", "/data/work")
+        await until(pilot, lambda: engine_of(app).asked[-1][0].python == "/opt/venv/bin/python")
+        app.screen.query_one("#python", Input).value = ""
+        await until(pilot, lambda: engine_of(app).asked[-1][0].python == "python3")
+
+
 async def test_launching_opens_the_dashboard(place: Path) -> None:
     app = deck(place)
     engine = engine_of(app)
@@ -394,6 +408,15 @@ async def test_a_thousand_ranks_fit_the_whole_screen(place: Path) -> None:
         await until(pilot, lambda: grid.cursor == 512)
         await sees(pilot, "rank 512")
         await goldens.check(app, "grid-1024-120x40", place)
+
+
+async def test_a_very_low_window_still_shows_how_to_answer(place: Path) -> None:
+    record = running(place)
+    app = deck(place, record.id)
+    async with app.run_test(size=(40, 10)) as pilot:
+        await sees(pilot, "R running 4")
+        await pilot.press("x")
+        await sees(pilot, "Cancel (n)", "Stop the run (y)")
 
 
 async def test_stopping_asks_then_shows_what_is_left(place: Path) -> None:

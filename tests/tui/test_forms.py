@@ -197,3 +197,32 @@ async def test_the_list_of_frameworks_says_when_to_choose_each(place: Path) -> N
         await pilot.press(*"jax", "enter")
         await until(pilot, lambda: bool(app.screen.query("#option-slurm_names")))
         assert chosen(app, "framework") == "jax"
+
+
+async def test_the_folder_and_the_interpreter_are_saved_and_kept_as_they_were_spelled(place: Path) -> None:
+    (place / "work/code").mkdir()
+    (place / "work/code/train.py").write_text(LIGHTNING)
+    app = deck(place)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "n")
+        await sees(pilot, "New profile")
+        await pilot.press(*"mine", "tab", *"train.py")
+        app.screen.query_one("#python", Input).value = "~/venv/bin/python"
+        app.screen.query_one("#workdir", Input).value = "code"
+        await sees(pilot, "train.py imports lightning")
+        await pilot.press("ctrl+s")
+        file = place / "config/profiles/mine.toml"
+        await until(pilot, file.exists)
+        assert 'python = "~/venv/bin/python"' in file.read_text()
+        assert 'workdir = "code"' in file.read_text()
+        await until(pilot, lambda: "New profile" not in text(app))
+        await sees(pilot, "mine")
+        written = file.read_text()
+        await pilot.press("e")
+        await sees(pilot, "Change profile")
+        app.screen.query_one("#args", Input).value = "--fast"
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: file.read_text() != written)
+        assert 'workdir = "code"' in file.read_text()
+        assert 'python = "~/venv/bin/python"' in file.read_text()

@@ -17,7 +17,7 @@ from rankdeck_runs import layout
 from rankdeck_runs.record import Record
 
 COUNTS = ("nodes", "procs_per_node", "process_count")
-FIELDS = (*COUNTS, "args", "env", "workdir")
+FIELDS = (*COUNTS, "args", "env", "workdir", "python")
 """The keys that can be changed here; all others are the saved file's."""
 
 
@@ -118,6 +118,7 @@ class Composition:
             "args": shlex.join(profile.args),
             "env": shlex.join(f"{name}={value}" for name, value in profile.env.items()),
             "workdir": profile.workdir,
+            "python": profile.python,
         }
 
     def ranks_hint(self) -> str:
@@ -172,6 +173,8 @@ def _override(name: str, text: str) -> Override:
         value = variables_of(text)
     elif name == "workdir" and not text.strip():
         value = None
+    elif name == "python":
+        value = text.strip() or Profile(name="", framework="").python
     return Override((name,), value, name)
 
 

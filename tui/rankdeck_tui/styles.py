@@ -17,7 +17,7 @@ Toast { background: $panel; }
     border: round $primary; background: $background; padding: 1 2;
 }
 .dialog-title { text-style: bold; width: 1fr; height: auto; margin-bottom: 1; }
-.dialog-text { width: 1fr; height: auto; }
+.dialog-text { width: 1fr; height: auto; max-height: 50vh; overflow-y: auto; }
 .dialog-error { width: 1fr; height: auto; color: $error; }
 .dialog-buttons { height: 1; width: 1fr; margin-top: 1; align-horizontal: right; }
 .dialog-buttons Button { margin-left: 2; min-width: 12; }
@@ -41,6 +41,7 @@ Button.-textual-compact:focus { background: $primary; color: $background; text-s
 .-low .dialog-help { height: 2; padding-top: 0; }
 .-low .dialog-heading { height: 1; padding-top: 0; }
 .-low .dialog-buttons { margin-top: 0; }
+.-low .dialog-buttons Button { margin-left: 1; padding: 0; min-width: 0; }
 .dialog.-bare { border: none; padding: 0; }
 
 #prompt { height: 1; display: none; background: $panel; }

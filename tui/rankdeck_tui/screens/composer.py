@@ -119,6 +119,7 @@ class ComposerScreen(DeckScreen):
                     ("args", "Arguments", "none"),
                     ("env", "Environment", "NAME=value ..."),
                     ("workdir", "Folder", "where rankdeck was started"),
+                    ("python", "Python", "python3"),
                 ):
                     yield Field(name, label, Input(placeholder=hint, compact=True, id=name))
             yield Lines("Plan", id="preview")

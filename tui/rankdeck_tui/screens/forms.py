@@ -36,6 +36,8 @@ class SaveForm(ModalScreen[str | None]):
 
     KIND = PROFILES
     NOUN = "profile"
+    EXAMPLE = "resnet-50"
+    """A name as people give one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "back", id="form.cancel"),
@@ -98,7 +100,7 @@ class SaveForm(ModalScreen[str | None]):
             yield Static(Content(cleaned(title)), classes="dialog-title", markup=False)
             with VerticalScroll(classes="dialog-fields", can_focus=False):
                 if self._edited is None:
-                    yield Field("name", "Name", Input(placeholder="resnet-50", compact=True, id="name"))
+                    yield Field("name", "Name", Input(placeholder=self.EXAMPLE, compact=True, id="name"))
                 for key, label, widget in self.fields():
                     yield Field(key, label, widget)
                 yield from self.more()

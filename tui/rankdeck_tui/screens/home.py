@@ -146,11 +146,13 @@ class HomeScreen(DeckScreen):
         profiles = self.query_one("#profiles", Table)
         rows = listing.profile_rows(self.shelf, look)
         profiles.set_rows(
-            [row for row in rows if keep(row)], empty=listing.no_profiles(look, self.filter_text)
+            [row for row in rows if keep(row)], empty=listing.no_profiles(self.shelf, look, self.filter_text)
         )
         pools = self.query_one("#pools", Table)
         rows = listing.pool_rows(self.shelf, look)
-        pools.set_rows([row for row in rows if keep(row)], empty=listing.no_pools(look, self.filter_text))
+        pools.set_rows(
+            [row for row in rows if keep(row)], empty=listing.no_pools(self.shelf, look, self.filter_text)
+        )
         note: Parts = [(f"/{self.filter_text}", look.ink.accent)] if self.filter_text else []
         for table in (runs, profiles, pools):
             if table.note != note:

@@ -323,17 +323,21 @@ def no_runs(shelf: Shelf, look: Look, filter_text: str) -> list[Parts]:
     ]  # fmt: skip
 
 
-def no_profiles(look: Look, filter_text: str) -> list[Parts]:
+def no_profiles(shelf: Shelf, look: Look, filter_text: str) -> list[Parts]:
     """What an empty list of profiles says."""
     ink = look.ink
+    if not shelf.read:
+        return [[("reading" + look.glyphs.ellipsis, ink.dim)]]
     if filter_text:
         return [[(f"No profile with {filter_text!r}.", ink.dim)]]
     return [[("No profile yet: ", ink.dim), ("n", ink.key), (" makes one.", ink.dim)]]
 
 
-def no_pools(look: Look, filter_text: str) -> list[Parts]:
+def no_pools(shelf: Shelf, look: Look, filter_text: str) -> list[Parts]:
     """What an empty list of pools says."""
     ink = look.ink
+    if not shelf.read:
+        return [[("reading" + look.glyphs.ellipsis, ink.dim)]]
     if filter_text:
         return [[(f"No pool with {filter_text!r}.", ink.dim)]]
     return [[("No pool yet: ", ink.dim), ("n", ink.key), (" makes one.", ink.dim)]]

@@ -31,6 +31,7 @@ class PoolForm(SaveForm):
 
     KIND = POOLS
     NOUN = "pool"
+    EXAMPLE = "gpu-cluster"
 
     def on_mount(self) -> None:
         """Fill in what the file says."""

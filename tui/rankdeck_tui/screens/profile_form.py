@@ -27,6 +27,8 @@ from rankdeck_tui.screens.forms import SaveForm
 from rankdeck_tui.widgets.choice import Choice
 from rankdeck_tui.widgets.field import Field
 
+PLACES = {"workdir": "", "python": "python3"}
+"""Where and by what it runs, with what holds where the field is left empty."""
 COUNTS = {"nodes": "Nodes", "procs_per_node": "Ranks a node", "process_count": "Ranks in all"}
 
 _HELP = {
@@ -41,6 +43,9 @@ _HELP = {
     "process_count": "The total, in place of ranks a node.",
     "env": "Variables for the program. They stand in the file: for secrets use env_from there, a list of "
     "names whose values are taken from your shell.",
+    "workdir": "Where it runs, on every node: a path there, or one relative to where rankdeck is started.",
+    "python": "The nodes' interpreter, the one that has your packages: a name in PATH, or a path such as "
+    "/home/me/venv/bin/python.",
     "communication_backend": "What the ranks exchange tensors with: nccl for GPUs, gloo for CPUs. The "
     "program gets it as RANKDECK_COMM_BACKEND.",
     "azure_names": "Also set AZ_BATCH_MASTER_NODE and AZ_BATCHAI_MPI_MASTER_NODE, which scripts made for "
@@ -63,8 +68,8 @@ class ProfileForm(SaveForm):
         super().__init__(name)
         self._by_hand = name is not None
         """Whether a person chose the framework: then a look into the script only remarks on it."""
-        self._folder: Path | None = None
-        """Where the file to change says that things are run."""
+        self._places_were = dict.fromkeys(PLACES, "")
+        """What the file to change says of them, spelled as it is shown."""
         self._program_was: str | None = None
         """What the file to change says is run."""
         self._options: dict[str, str] = {}
@@ -87,6 +92,9 @@ class ProfileForm(SaveForm):
         for (key, label), hint in zip(COUNTS.items(), hints, strict=True):
             yield key, label, Input(placeholder=hint, compact=True, id=key)
         yield "env", "Environment", Input(placeholder='NCCL_DEBUG=INFO A="two words"', compact=True, id="env")
+        for (key, hint), label in zip(PLACES.items(), ("Folder", "Python"), strict=True):
+            placeholder = hint or "where rankdeck is started"
+            yield key, label, Input(placeholder=placeholder, compact=True, id=key)
         backends = ["", *(str(backend) for backend in CommBackend)]
         choice = Choice(
             backends, "", label=lambda name: name or "the script's own", id="communication_backend"
@@ -131,13 +139,14 @@ class ProfileForm(SaveForm):
         program = profile.script or (
             f"-m {shlex.quote(profile.module)}" if profile.module else shlex.join(profile.command)
         )
-        self._folder = Path(os.path.expanduser(profile.workdir))
+        self._places_were = {"workdir": profile.workdir, "python": profile.python}
         self._program_was = program if profile.script is None else shlex.quote(program)
         values = {
             "program": self._program_was,
             "args": shlex.join(profile.args),
             "env": shlex.join(f"{name}={value}" for name, value in profile.env.items()),
             **{key: str(getattr(profile, key) or "") for key in COUNTS},
+            **self._places_were,
         }
         for key, text in values.items():
             self.query_one(f"#{key}", Input).value = text
@@ -156,16 +165,19 @@ class ProfileForm(SaveForm):
     # The framework: proposed from the script, and its settings.
 
     @on(Input.Changed, "#program")
-    def _program_typed(self, event: Input.Changed) -> None:
-        self._look(event.value)
+    @on(Input.Changed, "#workdir")
+    def _look(self) -> None:
+        self._look_into(
+            self.query_one("#program", Input).value, Path(os.path.expanduser(self.text("workdir")))
+        )
 
     @work(thread=True, exclusive=True, group="look")
-    def _look(self, typed: str) -> None:
+    def _look_into(self, typed: str, folder: Path) -> None:
         try:
             words = words_of("program", typed)
         except FieldError:
             words = []
-        seen = look_into(program_of(words), self._folder or self._library.start_dir) if words else None
+        seen = look_into(program_of(words), self._library.start_dir / folder) if words else None
         self.post_message(self.Looked(typed, seen))
 
     @on(Looked)
@@ -189,7 +201,7 @@ class ProfileForm(SaveForm):
     async def _framework_chosen(self) -> None:
         self._by_hand = True
         await self._show_settings()
-        self._look(self.query_one("#program", Input).value)
+        self._look()
 
     async def _show_settings(self) -> None:
         """The chosen framework's settings, in place of the one's before."""
@@ -244,6 +256,9 @@ class ProfileForm(SaveForm):
         for key, label in COUNTS.items():
             values[key] = self.count(key, label)
         values["env"] = variables_of(self.text("env")) or None
+        for key, was in self._places_were.items():
+            if (text := self.text(key)) != was:
+                values[key] = text or None
         values["communication_backend"] = self.chosen("communication_backend") or None
         values["azure_names"] = True if self.chosen("azure_names") == "true" else None
         return {**values, **self._settings()}
