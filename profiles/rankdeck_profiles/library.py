@@ -152,7 +152,8 @@ class Library:
             return self.pool(profile.pool)
         except PoolError as error:
             where = f"profile '{profile.name}', pool = \"{profile.pool}\""
-            raise PoolError(f"{where}: {error.message}", error.hint) from None
+            hint = f"{error.hint}\n  the profile is {profile.source}" if profile.source else error.hint
+            raise PoolError(f"{where}: {error.message}", hint) from None
 
     def new_path(self, kind: str, name: str) -> Path:
         """The file a new profile or pool of that name goes to: in the config folder.
@@ -232,11 +233,17 @@ class Library:
         known = self.paths(kind)
         if name in known:
             return known[name]
+        from rankdeck_profiles import pools
+
         near = difflib.get_close_matches(name, known, n=1)
         looked = " and ".join(str(folder) for folder in self.folders(kind))
+        names = list(known) + ([pools.LOCAL] if kind == POOLS and pools.LOCAL not in known else [])
+        hint = f"known: {', '.join(names) or 'none'}; looked in {looked}"
+        if kind == PROFILES and (name == pools.LOCAL or name in self.paths(POOLS)):
+            hint = f"a pool has that name: --pool {name}\n  {hint}"
         raise error(
             f"no {kind.removesuffix('s')} named '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""),
-            f"known: {', '.join(known) or 'none'}; looked in {looked}",
+            hint,
         )
 
 

@@ -139,12 +139,27 @@ def parse(text: str, path: Path, error: type[RankdeckError]) -> Source:
         lines = text.splitlines()
         found = lines[problem.lineno - 1].strip() if problem.lineno <= len(lines) else ""
         where = f"{path}:{problem.lineno}: not TOML: {problem.msg}, at column {problem.colno}"
-        raise error(
-            f"{where} of `{found[:80]}`" if found else where, 'text needs quotes: script = "train.py"'
-        ) from None
+        raise error(f"{where} of `{found[:80]}`" if found else where, _toml_hint(problem.msg)) from None
     except RecursionError:
         raise error(f"{path}: not TOML: nested too deeply") from None
     return Source(path, text, data, error)
+
+
+_TWICE = ("overwrite", "twice", "Duplicate", "redefine", "mutate")
+_CLOSED = ("Unclosed", "Unterminated", "at the end of", "Expected '\"", 'Expected "', r"character '\n'")
+
+
+def _toml_hint(said: str) -> str:
+    """What to do about a fault, by what tomli says of it (its `_parser.py` has every text)."""
+    if any(part in said for part in _TWICE):
+        return "this key or table stands there twice: keep one of them"
+    if "Unescaped" in said or "Escaped" in said or "hex value" in said:
+        return "write a backslash as \\\\, or the text in single quotes, which keep it"
+    if "\\n" not in said and "character" in said and "key part" not in said:
+        return "take that character out: a line holds printable characters only"
+    if any(part in said for part in _CLOSED):
+        return "close the quote or the bracket on the same line"
+    return 'a line is KEY = VALUE, and text needs quotes: script = "train.py"'
 
 
 def _keys(text: str) -> Iterator[tuple[tuple[str, ...], int]]:

@@ -114,6 +114,17 @@ def test_the_profiles_pool_is_used_unless_another_is_named(library, tmp_path):
         library.pool_for(library.profile("p", ["pool=c"]))
 
 
+def test_the_name_of_the_other_kind_is_recognised(library, tmp_path):
+    save(tmp_path / "config", POOLS, "lab", 'backend = "ssh"\nnodes = ["n1"]\n')
+    for name in ("lab", "local"):
+        with pytest.raises(ProfileError, match=f"no profile named '{name}'") as caught:
+            library.profile(name)
+        assert f"a pool has that name: --pool {name}" in caught.value.hint
+    with pytest.raises(PoolError) as refused:
+        library.pool("lib")
+    assert "known: lab, local;" in refused.value.hint
+
+
 def test_copy_keeps_every_byte_and_never_overwrites(library, tmp_path):
     source = save(tmp_path / "config", PROFILES, "a", "# mine\r\n" + GOOD.format("x"))
     assert library.copy(PROFILES, "a", "b").read_bytes() == source.read_bytes()
