@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from rankdeck_runs.states import NodeState, NodeStatus, RunSnapshot, RunState
 from rankdeck_tui.cli import follow
 from rankdeck_tui.cli.follow import End
 from rankdeck_tui.cli.interrupts import Choice, Interrupts
+from rankdeck_tui.cli.views import RunView
 
 
 class Told:
@@ -71,3 +74,17 @@ def test_where_all_nodes_are_out_of_reach_it_may_be_us(monkeypatch: pytest.Monke
     assert followed(live) is End.RUN_ENDED
     assert time.monotonic() - began >= 0.5
     later.join()
+
+
+def test_a_node_that_is_back_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also the second time that it goes, for the same reason."""
+    view = RunView(tmp_path)
+    fine = told(RunState.RUNNING, NodeState.RUNNING, NodeState.RUNNING)
+    gone = replace(
+        fine,
+        nodes=(replace(fine.nodes[0], state=NodeState.LOST, message="nothing came from it"), fine.nodes[1]),
+    )
+    for snapshot in (fine, gone, gone, fine, fine, gone, fine):
+        view.show(snapshot)
+    lost, back = "n0: nothing came from it", "n0: connected again"
+    assert capsys.readouterr().err.splitlines() == [lost, back, lost, back]

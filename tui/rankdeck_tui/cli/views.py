@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rankdeck_runs import events as record_events
 from rankdeck_runs import layout
 from rankdeck_runs.sanitise import plain
-from rankdeck_runs.states import RankState
+from rankdeck_runs.states import NodeState, RankState
 from rankdeck_tui.cli import output, wording
 from rankdeck_tui.cli.ranklines import LinePrinter, launcher_sources, rank_sources
 from rankdeck_tui.cli.tail import Tail
@@ -75,6 +75,8 @@ class RunView:
     def __init__(self, logs: Path) -> None:
         self._lines = LinesView(logs)
         self._said: dict[str, str] = {}
+        self._lost: set[str] = set()
+        """Nodes whose connection is lost."""
 
     def show(self, snapshot: RunSnapshot) -> int:
         """Prints new lines, and what has changed."""
@@ -89,8 +91,13 @@ class RunView:
 
     def _say_changes(self, snapshot: RunSnapshot) -> None:
         for node in snapshot.nodes:
+            if node.name in self._lost and node.state is not NodeState.LOST:
+                self._lost.remove(node.name)
+                self._say_once(node.name, f"{node.name}: connected again")
             if node.message:
                 self._say_once(node.name, f"{node.name}: {node.message}")
+            if node.state is NodeState.LOST:
+                self._lost.add(node.name)
         for past in snapshot.earlier_attempts:
             self._say_once(f"attempt {past.attempt}", past.text)
         for rank in snapshot.ranks:
