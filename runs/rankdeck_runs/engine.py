@@ -14,6 +14,7 @@ from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.model import Pool, Profile
 from rankdeck_runs import events
 from rankdeck_runs.checking import Checked, check
+from rankdeck_runs.errors import UnwrittenError
 from rankdeck_runs.follow import RunFollower
 from rankdeck_runs.home import RunHome
 from rankdeck_runs.launching import launch
@@ -252,7 +253,8 @@ class Engine:
         """Have the record say how it ended before the stop is called done."""
         live = self._followed.get(record.id)
         if live is None or record.id not in self._following:
-            await self._sync(record.id, SETTLE_SECONDS)
+            with contextlib.suppress(UnwrittenError):  # it is gone all the same
+                await self._sync(record.id, SETTLE_SECONDS)
             return
         following = self._following[record.id]
         await asyncio.wait([following], timeout=SETTLE_SECONDS)
@@ -267,9 +269,14 @@ class Engine:
         follower = RunFollower(record, live, offset, self._links, read_targets(record))
         try:
             async with asyncio.timeout(limit):
-                return await follower.sync()
+                all_here = await follower.sync()
         except TimeoutError:
-            return False
+            all_here = False
+        except OSError as error:
+            raise UnwrittenError(record.path, error.strerror or str(error)) from None
+        if live.unwritten:
+            raise UnwrittenError(record.path, live.unwritten)
+        return all_here
 
     def _own_event(self, record: Record, ev: str, **fields: object) -> None:
         """Add an event of ours to the record, and to the live view if there is one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from rankdeck_backends.base import NodeError, NodeRefusal
 from rankdeck_profiles.errors import RankdeckError
@@ -21,6 +22,18 @@ class PrepareError(RankdeckError):
         self.problems = tuple(problems)
         super().__init__(listed(self.problems), hint)
         self.exit_status = exit_status
+
+
+class UnwrittenError(RankdeckError):
+    """A run's record can't be written: the disk is full, above all."""
+
+    exit_status = 1
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(
+            f"the record {path} can't be written: {why}",
+            "make room there: nothing is lost, the nodes keep it all and are asked again",
+        )
 
 
 class LaunchError(RankdeckError):

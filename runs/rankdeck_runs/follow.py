@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -45,8 +44,6 @@ _TELLING = frozenset(
     }
 )
 """Events after which nodes may have to be told something, of a failure above all."""
-
-_log = logging.getLogger(__name__)
 
 
 class RunFollower:
@@ -93,9 +90,12 @@ class RunFollower:
             async with asyncio.TaskGroup() as group:
                 for node in self._nodes.values():
                     group.create_task(node.run(), name=f"follow {node.target.name}")
-            await self._finish()
-        except* OSError as errors:
-            _log.warning("the record of run %s can't be written: %s", self._record.id, errors.exceptions[0])
+            while True:
+                try:
+                    await self._finish()
+                    break
+                except OSError:  # the live view says so; all is here but for the last words
+                    await asyncio.sleep(FRESH_SECONDS)
         finally:
             self._live.on_watch(None)
             for helper in helpers:

@@ -83,6 +83,7 @@ class LiveRun:
         self._samples: dict[str, Sample] = {}
         self._history: dict[str, deque[Sample]] = {}
         self._growth = {name: Growth(size) for name, size in (sizes or {}).items()}
+        self._unwritten = ""
         self._watched: frozenset[int] | None = None
         self._on_watch: Callable[[], None] | None = None
 
@@ -114,6 +115,14 @@ class LiveRun:
         """Node name -> its latest sample; nodes that sent none are left out."""
         with self._changed:
             return dict(self._samples)
+
+    @property
+    def unwritten(self) -> str:
+        """Why the record can't be written, such as `No space left on device`; empty while it can.
+
+        Nothing is lost meanwhile: nodes are asked again for all that is not in the record.
+        """
+        return self._unwritten
 
     def history(self, node: str) -> tuple[Sample, ...]:
         """The node's samples, oldest first, at most `HISTORY_LENGTH`."""
@@ -176,6 +185,13 @@ class LiveRun:
         with self._changed:
             self._links[node] = LinkStatus(state, time.time(), message)
             self._bump()
+
+    def set_unwritten(self, why: str) -> None:
+        """Note whether the record can be written: why not, or an empty text."""
+        if why != self._unwritten:
+            with self._changed:
+                self._unwritten = why
+                self._bump()
 
     def add_sample(self, node: str, sample: Sample) -> None:
         """Take a node's newest sample in."""

@@ -153,7 +153,8 @@ class NodeFollower:
 
     def _nothing_to_fetch(self) -> bool:
         if self.target.missing and not self.target.fetched:
-            self._fetched()
+            with contextlib.suppress(OSError):  # asked again, as long as there is no room for it
+                self._fetched()
         return self.target.fetched
 
     def _linked(self) -> None:

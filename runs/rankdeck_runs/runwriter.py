@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rankdeck_runs import events, layout
@@ -69,11 +70,12 @@ class RunWriter:
         """
         sizes = {}
         write = self.mirror.write
-        for name, offset, data in parts:
-            file = layout.from_protocol(name, node_rank)
-            if file is not None:
-                write(file, offset, data)
-                sizes[name] = offset + len(data)
+        with self._told():
+            for name, offset, data in parts:
+                file = layout.from_protocol(name, node_rank)
+                if file is not None:
+                    write(file, offset, data)
+                    sizes[name] = offset + len(data)
         self.live.set_sizes(sizes, time.time())
 
     def sample(self, node: str, sample: Mapping[str, Any]) -> None:
@@ -110,7 +112,18 @@ class RunWriter:
         """Close the files."""
         self.mirror.close()
 
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Have the live view say whether the record can be written."""
+        try:
+            yield
+        except OSError as error:
+            self.live.set_unwritten(error.strerror or str(error))
+            raise
+        self.live.set_unwritten("")
+
     def _take(self, event: Mapping[str, Any]) -> None:
-        events.append(self.record.events_path, event)
+        with self._told():
+            events.append(self.record.events_path, event)
         if self.live.apply(event) and self._on_event is not None:
             self._on_event(event)

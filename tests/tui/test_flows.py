@@ -485,6 +485,20 @@ async def test_a_lost_node_is_named(place: Path) -> None:
         await sees(pilot, "lost n2", "link lost")
 
 
+async def test_a_record_that_can_not_be_written_is_told(place: Path) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    live = engine_of(app).attach(record.id)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "2 links up")
+        live.set_link("n2", LinkState.LOST, "the record can't be written: No space left on device")
+        live.set_unwritten("No space left on device")
+        await sees(pilot, "record can't be written: No space left on device")
+        live.set_link("n2", LinkState.CONNECTED)
+        live.set_unwritten("")
+        await sees(pilot, "2 links up")
+
+
 async def test_a_run_that_is_not_there_is_told(place: Path) -> None:
     app = deck(place, "20200101-000000-none-zzzz")
     async with app.run_test(size=SIZE, notifications=True) as pilot:

@@ -31,6 +31,10 @@ LOST_SECONDS = 60.0
 ended it is more likely our own connection that is gone: that is waited for without limit."""
 
 
+UNWRITTEN_SECONDS = 300.0
+"""How long a record that can't be written is waited for: the run may have ended meanwhile, unseen."""
+
+
 class View(Protocol):
     """Shows a run that goes on."""
 
@@ -46,6 +50,7 @@ class End(Enum):
 
     RUN_ENDED = auto()
     NODES_LOST = auto()
+    UNWRITTEN = auto()
     DETACHED = auto()
     STOPPED = auto()
 
@@ -84,6 +89,7 @@ def follow(
     live = engine.attach(run_id)
     live.watch(range(live.snapshot().world_size))
     version, settling, lost_since = 0, _Settling(), 0.0
+    record = _Record(live)
     while True:
         version = live.wait(version, LOOK_SECONDS)
         snapshot = live.snapshot()
@@ -106,6 +112,9 @@ def follow(
                     f"'rankdeck logs {run_id}' tries again"
                 )
             return End.RUN_ENDED, snapshot
+        if record.given_up():
+            view.finish(snapshot)
+            return End.UNWRITTEN, snapshot
         if not _waits_for_lost_nodes_alone(snapshot):
             lost_since = 0.0
         elif not lost_since:
@@ -119,6 +128,30 @@ def _waits_for_lost_nodes_alone(snapshot: RunSnapshot) -> bool:
     from rankdeck_runs.states import RunState
 
     return snapshot.state is RunState.LOST and any(node.state.is_terminal for node in snapshot.nodes)
+
+
+class _Record:
+    """Tells when the record can't be written, and when it can again."""
+
+    def __init__(self, live: LiveRun) -> None:
+        self._live = live
+        self._told = ""
+        self._since = 0.0
+
+    def given_up(self) -> bool:
+        """Whether it could not be written for too long."""
+        why = self._live.unwritten
+        if why != self._told:
+            if not why:
+                output.say("the record can be written again")
+            elif not self._told:
+                self._since = time.monotonic()
+                output.warning(
+                    f"the record {self._live.path} can't be written: {why}\n"
+                    "the run goes on, its nodes keep all it writes: make room, and it is fetched"
+                )
+            self._told = why
+        return bool(why) and time.monotonic() - self._since > UNWRITTEN_SECONDS
 
 
 class _Settling:

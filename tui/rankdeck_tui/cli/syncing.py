@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rankdeck_runs.errors import UnwrittenError
 from rankdeck_tui.cli import output
 from rankdeck_tui.cli.follow import wait_for
 from rankdeck_tui.cli.surroundings import engine
@@ -29,8 +30,12 @@ def synced(record: Record, snapshot: RunSnapshot) -> bool:
     if snapshot.complete:
         return True
     with engine() as running:
-        if wait_for(running.sync(record.id, SECONDS)):
-            return True
+        try:
+            if wait_for(running.sync(record.id, SECONDS)):
+                return True
+        except UnwrittenError as error:
+            output.warning(f"{error}\nthis is what it holds")
+            return False
     lost = [node for node in record.snapshot().nodes if node.message]
     reasons = "".join(f"\n{node.name}: {node.message}" for node in lost)
     output.warning(

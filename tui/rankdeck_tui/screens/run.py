@@ -168,6 +168,8 @@ class RunScreen(DeckScreen):
         links, samples = live.links, live.samples
         ages = self._ages(samples)
         left, right = run_titles.title(snapshot, links, ages, look, now)
+        if live.unwritten:
+            right = run_titles.unwritten(live.unwritten, look)
         self.query_one(TitleBar).show(left, right)
         nodes = self.query_one("#nodes", Lines)
         lines = node_lines(snapshot, links, samples, ages, look, now, max(20, nodes.size.width - 3))

@@ -50,6 +50,11 @@ def title(
     return left, _links(snapshot, links, ages, look, now)
 
 
+def unwritten(why: str, look: Look) -> Parts:
+    """What stands at the right while the record can't be written; nodes that seem lost then are not."""
+    return [(f"{look.glyphs.failed} record can't be written: {why}", look.ink.bad)]
+
+
 def _links(
     snapshot: RunSnapshot,
     links: Mapping[str, LinkStatus],

@@ -6,8 +6,8 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from rankdeck_tui.cli import output
-from rankdeck_tui.cli.exits import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNREACHED
-from rankdeck_tui.cli.follow import End, View, follow
+from rankdeck_tui.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNREACHED
+from rankdeck_tui.cli.follow import UNWRITTEN_SECONDS, End, View, follow
 from rankdeck_tui.cli.interrupts import Interrupts
 from rankdeck_tui.cli.launching import launch
 from rankdeck_tui.cli.parser import add_json, add_profile
@@ -60,6 +60,14 @@ def _told(end: End, snapshot: RunSnapshot) -> int:
     if end is End.DETACHED:
         output.say(f"run {snapshot.id} goes on: 'rankdeck attach {snapshot.id}' shows it again")
         return EXIT_OK
+    if end is End.UNWRITTEN:
+        output.error(
+            f"the record of run {snapshot.id} could not be written for {UNWRITTEN_SECONDS:g} s: "
+            "whether the run goes on is not seen here any more",
+            f"make room; 'rankdeck attach {snapshot.id}' then fetches all, "
+            f"'rankdeck stop {snapshot.id}' ends the run",
+        )
+        return EXIT_FAILED
     output.say(f"run {snapshot.id} {snapshot.state}")
     if end is End.NODES_LOST:
         lost = [node for node in snapshot.nodes if not node.state.is_terminal]
