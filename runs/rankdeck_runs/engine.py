@@ -230,7 +230,12 @@ class Engine:
         open_nodes = {node.name for node in record.fold().snapshot().nodes if not node.state.is_terminal}
         signal = "KILL" if force else targets.stop.signal
         seconds = targets.stop.grace if grace is None else grace
-        asked = [t for t in targets.nodes if not t.missing and (force or t.name in open_nodes)]
+        # A node whose folder of the run is gone may still have its processes.
+        asked = [
+            t
+            for t in targets.nodes
+            if (t.dir is not None or not t.missing) and (force or t.missing or t.name in open_nodes)
+        ]
         if not asked:
             return StopResult(gone=True)
         self._own_event(record, "stop_asked", why="asked", signal=signal, grace=seconds)

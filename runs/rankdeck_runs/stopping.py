@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankdeck_backends.base import NodeRefusal
 from rankdeck_profiles.model import BackendKind
 from rankdeck_runs.errors import problems_of
 from rankdeck_runs.gathering import from_all
@@ -80,19 +79,14 @@ async def stop_nodes(
                 progress(_progress(target.name, header))
 
         async with links.use(backend, target.node) as connection:
-            try:
-                reply = await connection.stream(
-                    "stop",
-                    on_event,
-                    dir=run_folder(target, run_id, connection),
-                    signal=signal,
-                    grace=grace,
-                    force=force,
-                )
-            except NodeRefusal as refusal:
-                if all(problem.kind == "missing" for problem in refusal.problems):
-                    return {"gone": True}  # nothing of the run was ever there
-                raise
+            reply = await connection.stream(
+                "stop",
+                on_event,
+                dir=run_folder(target, run_id, connection),
+                signal=signal,
+                grace=grace,
+                force=force,
+            )
             return reply.header
 
     answers, failed = await from_all({target.name: one(target) for target in targets})

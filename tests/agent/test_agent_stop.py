@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -206,3 +207,25 @@ def test_what_a_failed_rank_left_in_its_group_does_not_hold_up_the_stop(session:
     run = Run(session, plan)
     assert run.end() == "failed"
     assert run.event("stopping")["rank"] == 0
+
+
+def test_ranks_whose_run_folder_is_gone_are_ended(session: Client) -> None:
+    """Cleaners of /tmp and /var/tmp take folders away from under what runs."""
+    run = Run(session, rank_plan("trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done", STUBBORN))
+    pids = run.pids()
+    for name in ("0.out", "1.out"):
+        run.wait_log(name, b"ready")
+    shutil.rmtree(run.dir)
+    number = session.send("stop", dir=run.dir, signal="TERM", grace=1.5, force=False)
+    answer = session.reply(number)[0]
+    assert (answer["gone"], answer["left"], answer["state"]) == (True, [], None)
+    assert not any(is_alive(pid) for pid in pids)
+    told = session.of(number, "stopping")
+    assert {process["pid"] for process in told[0]["left"]} >= set(pids)
+    assert pids[1] in {process["pid"] for process in answer["swept"]}
+
+
+def test_a_folder_that_never_was_has_nothing_to_stop(session: Client, tmp_path: Path) -> None:
+    for name in ("runs/none/0", "elsewhere", "runs/none/zero"):
+        answer = session.ask("stop", dir=str(tmp_path / name), force=True)
+        assert (answer["gone"], answer["left"], answer["swept"], answer["state"]) == (True, [], [], None)

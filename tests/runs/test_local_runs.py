@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import time
 from dataclasses import replace
@@ -153,6 +154,21 @@ def test_stop_without_following_leaves_a_whole_record(home, engine, program, poo
         other.close()
     assert snapshot.state is RunState.STOPPED
     assert snapshot.complete
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_ranks_whose_folder_a_cleaner_took_are_ended(engine, home, program, pool, tmp_path, force):
+    live = engine.attach(launched(engine, program("print('up', flush=True)\ntime.sleep(3600)\n"), pool))
+    running = wait_for(live, lambda s: s.state is RunState.RUNNING, "running")
+    shutil.rmtree(tmp_path / "node" / "runs" / live.run_id / "1")
+    other = Engine(home)
+    try:
+        other.sync(live.run_id).result(LIMIT)
+        assert any(alive(rank.pid) for rank in running.ranks[2:])
+        assert other.stop(live.run_id, force=force).result(LIMIT).gone
+    finally:
+        other.close()
+    assert not any(alive(rank.pid) for rank in running.ranks)
 
 
 def test_what_ignores_the_signal_is_killed_after_the_grace(engine, program, pool):

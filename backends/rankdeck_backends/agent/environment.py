@@ -2,7 +2,7 @@
 
 import os
 
-from .encoding import raw
+from .encoding import raw, text
 
 _DEEP = b"2"
 """SHLVL of a run's processes. At less, a `bash -c` takes itself for a login by ssh, reads ~/.bashrc, and
@@ -59,6 +59,14 @@ def for_process(base, plan, process, secrets, directory):
     made.update(marks(plan, directory))
     made[b"SHLVL"] = _DEEP
     return made
+
+
+def marks_of_folder(directory):
+    """The same by the folder's path alone (.../RUN/NODE_RANK, as `start` makes it); None for another one."""
+    parts = directory.rsplit(b"/", 2)
+    if len(parts) != 3 or not parts[1] or not parts[2].isdigit():
+        return None
+    return marks({"run": text(parts[1]), "node_rank": int(parts[2])}, directory)
 
 
 def marks(plan, directory):

@@ -19,7 +19,7 @@ def answer(request, send):
     folder = locate(field(request, "dir", str))
     plan = read_json(folder.plan)
     if plan is None:
-        raise AgentError("missing", "{}: no run is there".format(request["dir"]))
+        return _without_folder(folder, request, send), b""
     message = {
         "op": "stop",
         "signal": _signal_name(request, plan["stop"]["signal"]),
@@ -32,6 +32,31 @@ def answer(request, send):
         result = {"swept": [], "state": state.get("state")}
     left = sweep(environment.marks(plan, folder.path), result["swept"])
     return {"gone": not left, "left": left, "swept": result["swept"], "state": result["state"]}, b""
+
+
+def _without_folder(folder, request, send):
+    """End what runs on although the run's folder is gone (cleaners of /tmp do that), or was never made.
+
+    Processes are known by their marks alone; those of a folder of another shape have none that can be told.
+    """
+    marks = environment.marks_of_folder(folder.path)
+    swept, since = [], time.monotonic()
+    if not field(request, "force", bool, False):
+        number = signals.number(_signal_name(request, "TERM"))
+        grace = field(request, "grace", float, ending.KILL_PATIENCE)
+        found = processes.of_run(marks, 0) if marks else {}
+        for stat in found.values():
+            processes.signal_if_same(stat, number)
+        told = -1.0
+        while found and time.monotonic() - since < grace:
+            if time.monotonic() - told >= 1.0:
+                told = time.monotonic()
+                left = [{"rank": None, "pid": pid} for pid in sorted(found)]
+                send({"ev": "stopping", "left": left, "grace_left": grace - (told - since)})
+            time.sleep(0.05)
+            found = processes.of_run(marks, 0)
+    left = sweep(marks, swept) if marks else []
+    return {"gone": not left, "left": left, "swept": swept, "state": None}
 
 
 def _signal_name(request, default):
