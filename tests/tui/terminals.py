@@ -62,8 +62,14 @@ class Terminal:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
         self.process.wait(LIMIT)
-        os.close(self._master)
-        os.close(self.slave)
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Close the terminal. The app is no session's foreground: it gets no SIGHUP."""
+        if self._master >= 0:
+            os.close(self.slave)
+            os.close(self._master)
+            self._master = -1
 
     def send(self, data: bytes) -> None:
         """Bytes as a terminal sends them: keys, mouse reports, rubbish."""

@@ -40,6 +40,14 @@ def test_mouse_bytes_of_old_terminals_do_not_end_the_app(place: Path) -> None:
         assert terminal.ends() == 0
 
 
+def test_a_terminal_that_is_gone_ends_the_app(place: Path) -> None:
+    with Terminal(app(place)) as terminal:
+        terminal.sees("No run yet")
+        terminal.hang_up()
+        assert terminal.process.wait(60) == 129
+    assert "the terminal is gone" in (place / "home/state/rankdeck.log").read_text()
+
+
 HOSTILE = (
     b"\x1b]52;c;ZXZpbA==\x07clip\n"
     b"\x1b]0;owned title\x07title\n"

@@ -15,6 +15,7 @@ from textual.theme import Theme
 from textual.widgets import Static
 
 from rankdeck_tui import __version__, compat, crash
+from rankdeck_tui.hang_up import watched_terminal
 from rankdeck_tui.look import Look
 from rankdeck_tui.look.ink import BASE
 from rankdeck_tui.styles import BASE_SHEET, SHEET
@@ -180,7 +181,7 @@ def run_app(engine: Engine, home: RunHome, library: Library, open_run: str | Non
     """
     state = Path(home.path) / "state"
     app = RankdeckApp(engine, home, library, open_run)
-    with crash.quiet_terminal(state):
+    with crash.quiet_terminal(state), watched_terminal():
         app.run()
     if app.failure is None:
         return 0
