@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
+
 from cli.user import COMMAND, LIMIT, Shell
 from rankdeck_tui import __version__
 
@@ -104,6 +106,21 @@ def test_a_reader_that_has_seen_enough_is_no_error(rankdeck: Shell) -> None:
         timeout=LIMIT,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"[\n", b"")
+
+
+@pytest.mark.parametrize("command", ["--help", "pools", "pools --json"])
+def test_a_full_disk_behind_stdout_is_told_without_a_traceback(rankdeck: Shell, command: str) -> None:
+    rankdeck.save_pool()
+    done = subprocess.run(
+        ["sh", "-c", f"{COMMAND} {command} >/dev/full"],
+        env=rankdeck.environment,
+        cwd=rankdeck.folder,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert done.returncode == 1, done.stderr
+    assert done.stderr == "rankdeck: standard output can't be written: No space left on device\n"
 
 
 def test_output_fits_an_ascii_locale(rankdeck: Shell) -> None:

@@ -6,9 +6,10 @@ import json
 import os
 import re
 import signal
+import subprocess
 from pathlib import Path
 
-from cli.user import Shell
+from cli.user import COMMAND, LIMIT, Shell
 
 
 def test_a_run_is_followed_to_its_end(rankdeck: Shell) -> None:
@@ -80,6 +81,25 @@ def test_detached_and_stopped(rankdeck: Shell) -> None:
         assert not Path(f"/proc/{rank['pid']}").exists()
     # Once more does no harm.
     assert rankdeck.json("stop", run_id)["gone"] is True
+
+
+def test_a_reader_that_goes_ends_the_following_alone(rankdeck: Shell) -> None:
+    """`rankdeck run ... | head`: the run goes on, and a script does not take that for a success."""
+    rankdeck.save_pool()
+    rankdeck.save_profile("long", "lines=20000", "until=never")
+    command = f"set -o pipefail; {COMMAND} run long | head -n 2"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env=rankdeck.environment,
+        cwd=rankdeck.folder,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert done.returncode == 141, done.stderr
+    assert "nobody reads the output any more; run" in done.stderr
+    assert rankdeck.json("show", "last")["state"] == "running"
+    assert rankdeck.json("stop", "last")["gone"] is True
 
 
 def test_a_stubborn_rank_is_killed_after_the_grace(rankdeck: Shell) -> None:

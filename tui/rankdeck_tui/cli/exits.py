@@ -8,5 +8,7 @@ EXIT_WRONG = 2
 """The command line or a file is wrong."""
 EXIT_UNREACHED = 3
 """Nodes could not be reached."""
+EXIT_UNREAD = 141
+"""128 + SIGPIPE: nobody reads what `run` prints, and the run goes on."""
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells report it."""

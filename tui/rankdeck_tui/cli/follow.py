@@ -151,7 +151,8 @@ class _Record:
                     "the run goes on, its nodes keep all it writes: make room, and it is fetched"
                 )
             self._told = why
-        return bool(why) and time.monotonic() - self._since > UNWRITTEN_SECONDS
+        waited_long = time.monotonic() - self._since > UNWRITTEN_SECONDS
+        return bool(why) and (waited_long or not self._live.path.exists())
 
 
 class _Settling:

@@ -6,16 +6,20 @@ about as fast as Python itself.
 
 from __future__ import annotations
 
-import os
+import errno
 import sys
 
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_tui.cli import commands, output
-from rankdeck_tui.cli.exits import EXIT_INTERRUPTED, EXIT_WRONG
+from rankdeck_tui.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
+"""What writing to standard output fails with; other faults without a file's name are ours."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,14 +40,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         output.error(error.message, error.hint)
         return error.exit_status
     except BrokenPipeError:
-        # `rankdeck runs | head -1`: the reader has seen enough. Python would complain once more when it
-        # flushes stdout at its exit, so stdout is pointed elsewhere (docs.python.org, "Note on SIGPIPE").
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # `rankdeck runs | head -1`: the reader has seen enough.
+        output.forget_stdout()
         return 0
     except OSError as problem:
         # A folder of ours that can't be read or written: nothing a traceback would explain better.
         if problem.filename is None:
-            raise
+            if problem.errno not in _UNWRITABLE:
+                raise
+            output.forget_stdout()
+            output.error(f"standard output can't be written: {problem.strerror}")
+            return EXIT_FAILED
         output.error(f"{problem.filename}: {problem.strerror}")
         return EXIT_WRONG
     except KeyboardInterrupt:

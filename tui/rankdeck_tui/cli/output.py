@@ -34,6 +34,14 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def forget_stdout() -> None:
+    """Point stdout elsewhere once it can't be written.
+
+    Python would complain once more when it flushes it at its exit (docs.python.org, "Note on SIGPIPE").
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def printable(text: str) -> str:
     """`text` with everything that is no character to draw made visible.
 

@@ -6,8 +6,8 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from rankdeck_tui.cli import output
-from rankdeck_tui.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNREACHED
-from rankdeck_tui.cli.follow import UNWRITTEN_SECONDS, End, View, follow
+from rankdeck_tui.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNREACHED, EXIT_UNREAD
+from rankdeck_tui.cli.follow import End, View, follow
 from rankdeck_tui.cli.interrupts import Interrupts
 from rankdeck_tui.cli.launching import launch
 from rankdeck_tui.cli.parser import add_json, add_profile
@@ -51,7 +51,15 @@ def run(args: Namespace) -> int:
             return EXIT_OK
         record = run_home().find(run_id)
         view: View = EventsView(record.events_path) if args.json else RunView(record.logs_path)
-        end, snapshot = follow(running, run_id, view, interrupts, on_interrupt=interrupts.ask)
+        try:
+            end, snapshot = follow(running, run_id, view, interrupts, on_interrupt=interrupts.ask)
+        except BrokenPipeError:
+            output.error(
+                f"nobody reads the output any more; run {run_id} goes on",
+                f"'rankdeck attach {run_id}' shows it again, 'rankdeck stop {run_id}' ends it",
+            )
+            output.forget_stdout()
+            return EXIT_UNREAD
     return _told(end, snapshot)
 
 
@@ -62,8 +70,7 @@ def _told(end: End, snapshot: RunSnapshot) -> int:
         return EXIT_OK
     if end is End.UNWRITTEN:
         output.error(
-            f"the record of run {snapshot.id} could not be written for {UNWRITTEN_SECONDS:g} s: "
-            "whether the run goes on is not seen here any more",
+            f"the record of run {snapshot.id} can't be written: how it goes on is not seen here any more",
             f"make room; 'rankdeck attach {snapshot.id}' then fetches all, "
             f"'rankdeck stop {snapshot.id}' ends the run",
         )
