@@ -73,8 +73,11 @@ def torch(node: ProbedNode, pool: ProbedPool) -> Outcome:
     if state != "ok":
         return failed(f"torch cannot be loaded: {state}", evidence, fix="reinstall torch in that environment")
     built_for = [str(each) for each in answer.get("arch_list") or () if isinstance(each, str)]
-    lacking = {name: arch for name, arch in _architectures(node).items() if not _covered(arch, built_for)}
-    if built_for and lacking:
+    gpus = _architectures(node)
+    if gpus and not built_for:
+        return passed(f"torch {text(answer, 'version')}; which GPUs it is built for is not known", evidence)
+    lacking = {name: arch for name, arch in gpus.items() if not _covered(arch, built_for)}
+    if lacking:
         return failed(
             f"this torch has no code for {', '.join(f'{name} ({arch})' for name, arch in lacking.items())}",
             Evidence.of("torch.cuda.get_arch_list()", " ".join(built_for)),
@@ -216,8 +219,8 @@ CHECKS = (
         id="sw.torch",
         group=Group.SOFTWARE,
         title="the same torch, built for these GPUs",
-        reads="in that interpreter: torch.__version__, torch.version.cuda and hip, get_arch_list(); "
-        "nvidia-smi compute_cap",
+        reads="of the torch which that interpreter would import, without importing it: version.py, and in "
+        "libtorch_python.so the text that get_arch_list() gives; nvidia-smi compute_cap",
         rule="fail: version or build differs, it is on some nodes only, or it has no code for a GPU that is "
         "there",
         symptom="no kernel image is available for execution on the device; errors in unpickling or in a "
