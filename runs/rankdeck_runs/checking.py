@@ -109,7 +109,7 @@ async def check(
     progress(f"looking at {len(nodes)} {'node' if len(nodes) == 1 else 'nodes'} of pool {pool.name}")
     load_checks()
     asked_for = questions(profile) if profile is not None else {}
-    probed, failed = await probe_all(links, profile, pool, nodes, progress, asked_for)
+    probed, failed = await probe_all(links, profile, pool, nodes, progress, asked_for, in_a_hurry=False)
     facts = {name: each.facts for name, each in probed.items()}
     reached = tuple(node for node in nodes if node.name in facts)
     if profile is not None and not failed:

@@ -69,7 +69,9 @@ async def prepare(
     nodes = pool.nodes[: profile.nodes] if profile.nodes is not None else pool.nodes
     progress(f"looking at {_count(len(nodes), 'node')} of pool {pool.name}")
     load_checks()
-    probed, unreached = await probe_all(links, profile, pool, nodes, progress, questions(profile))
+    probed, unreached = await probe_all(
+        links, profile, pool, nodes, progress, questions(profile), in_a_hurry=True
+    )
     if unreached:
         raise _prepare_error(unreached)
     facts = {name: each.facts for name, each in probed.items()}

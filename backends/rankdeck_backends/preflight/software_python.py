@@ -27,6 +27,12 @@ def python(node: ProbedNode, pool: ProbedPool) -> Outcome:
     if state == "missing":
         judged = warned if pool.asked.framework in ANY_PROGRAM else failed
         return judged(f"there is no {asked} on this node", evidence)
+    if state == "timeout" and node.hurried is not None:
+        return warned(
+            f"{asked} did not start within the {node.hurried:g} s that a launch waits: ranks will be as slow",
+            evidence,
+            fix="see whether `rankdeck check`, which waits longer, has an answer",
+        )
     if state == "timeout":
         return failed(
             f"{asked} did not start in its time",
@@ -206,8 +212,9 @@ CHECKS = (
         group=Group.SOFTWARE,
         title="the profile's Python",
         reads="the profile's interpreter after its setup lines: path, version, sys.prefix",
-        rule="fail: it is missing, does not start, or major.minor differs between nodes; warn: the same for "
-        "framework command, or the patch version or the environment differs",
+        rule="fail: it is missing, does not start (within 20 s), or major.minor differs between nodes; warn: "
+        "the same for framework command, it does not start within the 5 s of a launch, or the patch version "
+        "or the environment differs",
         symptom="python: command not found on the workers, or modules that only the head node has",
         fix="use one environment on a shared file system, or the same image on all nodes",
         source="deepspeedai/DeepSpeed issue 3489",

@@ -49,6 +49,10 @@ class Asked:
         return self.slots_of.get(node, self.slots)
 
 
+FULL_PATIENCE = 20.0
+"""Seconds that a tool has to answer where no launch waits for it; one silent for so long hangs."""
+
+
 @dataclass(frozen=True)
 class ProbedNode:
     """One node and what was read there; what the text means is worked out once, when first asked for."""
@@ -60,6 +64,12 @@ class ProbedNode:
     def reached(self) -> bool:
         """Whether anything was read on it, beside why it could not be reached."""
         return bool(self.readings.files or self.readings.commands or set(self.readings.syscalls) - {"ssh"})
+
+    @property
+    def hurried(self) -> float | None:
+        """Seconds that tools had, where that was less than usual: their silence then says little."""
+        patience = self.readings.number("patience")
+        return patience if patience is not None and patience < FULL_PATIENCE else None
 
     @cached_property
     def fabric(self) -> NodeFabric:
