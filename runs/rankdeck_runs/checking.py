@@ -20,6 +20,7 @@ from rankdeck_runs.links import Links
 from rankdeck_runs.looking import with_clocks
 from rankdeck_runs.meeting import Meeting, meet, patience
 from rankdeck_runs.probing import Probed, probe_all, questions
+from rankdeck_runs.recounting import recount, with_recounted
 from rankdeck_runs.sharing import PATIENCE
 from rankdeck_runs.values import objects
 
@@ -119,17 +120,21 @@ async def check(
         reached = tuple(sorted(reached, key=lambda node: order.index(node.name)))
     else:
         asked = asked_of_pool(profile, pool, facts, framework)
-    readings = await read_between(
-        links,
-        pool,
-        reached,
-        facts,
-        probed,
-        asked,
-        progress,
-        folder=folder_of(profile, pool),
-        in_a_hurry=False,
+    readings, again = await asyncio.gather(
+        read_between(
+            links,
+            pool,
+            reached,
+            facts,
+            probed,
+            asked,
+            progress,
+            folder=folder_of(profile, pool),
+            in_a_hurry=False,
+        ),
+        recount(links, pool, reached, {name: each.readings for name, each in probed.items()}, progress),
     )
+    readings = with_recounted(readings, again)
     for name, error in failed.items():
         readings[name] = Readings(syscalls={"ssh": _why_unreached(name, error)})
     return Checked(await judged(readings, asked), readings, tuple(failed))

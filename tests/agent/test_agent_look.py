@@ -224,6 +224,20 @@ def test_a_hung_nvidia_smi_costs_the_patience_and_no_more(
     assert found.syscall("hostname")
 
 
+# -- once more --
+
+
+def test_counters_are_read_again_as_the_look_read_them(session: Client) -> None:
+    first = look(session)
+    header, _ = session.reply(session.send("recount"))
+    again = header["files"]
+    counters = [path for path in first.files if path.endswith("/carrier_changes")]
+    assert "/sys/class/net/lo/carrier_changes" in counters
+    assert set(counters) <= set(again)
+    before, after = (float(each["/proc/uptime"].split()[0]) for each in (first.files, again))
+    assert 0 <= after - before < 600
+
+
 # -- what is out to hinder it --
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from rankdeck_backends.preflight.accelerators import Accelerators
+from rankdeck_backends.preflight.recounted import Recounted, recounted
 from rankdeck_profiles.fabric.choice import Choice, choose
 from rankdeck_profiles.fabric.node import NodeFabric
 from rankdeck_profiles.readings import Readings
@@ -70,6 +71,11 @@ class ProbedNode:
         """Seconds that tools had, where that was less than usual: their silence then says little."""
         patience = self.readings.number("patience")
         return patience if patience is not None and patience < FULL_PATIENCE else None
+
+    @cached_property
+    def recounted(self) -> Recounted | None:
+        """The counters that were read twice; None: they were read once."""
+        return recounted(self.readings)
 
     @cached_property
     def fabric(self) -> NodeFabric:
