@@ -56,6 +56,18 @@ def test_this_machine_as_text_and_json(rankdeck: Shell) -> None:
     assert set(document) >= {"verdict", "nodes", "pool_findings", "env", "blocked"}
 
 
+def test_what_is_set_and_what_is_kept_is_told(rankdeck: Shell) -> None:
+    files = [str(RECORDED / f"{name}.json") for name in ("stale-env", "ndr-ok-a", "ndr-ok-b")]
+    text = rankdeck("check", "--replay", *files, status=1).stdout
+    sets, keeps = text.index("a launch sets for the network:"), text.index("set already, and kept as it is:")
+    assert "  NCCL_IB_HCA==mlx5_0,mlx5_1  all nodes: the ports" in text[sets:keeps]
+    assert "  NCCL_IB_DISABLE=1  stale-env: from /home/user/.nccl.conf" in text[keeps:]
+    assert "only the RDMA ports that every node has are used" in text[keeps:]
+    markdown = rankdeck("check", "--markdown", "--replay", *files, status=1).stdout
+    assert "- `NCCL_IB_HCA==mlx5_0,mlx5_1` on `ndr-ok-a,ndr-ok-b,stale-env`: the ports" in markdown
+    assert "- `NCCL_IB_DISABLE=1` on `stale-env`: from /home/user/.nccl.conf" in markdown
+
+
 def test_many_nodes_stay_readable(rankdeck: Shell, nodes: list[str]) -> None:
     done = rankdeck("check", "--replay", *nodes, status=1)
     lines = done.stdout.splitlines()

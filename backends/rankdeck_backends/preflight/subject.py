@@ -99,6 +99,8 @@ class ProbedPool:
 
     nodes: tuple[ProbedNode, ...]
     asked: Asked = field(default_factory=Asked)
+    unread: int = 0
+    """How many nodes more there are, of which nothing is known."""
 
     def __iter__(self) -> Iterator[ProbedNode]:
         return iter(self.nodes)
@@ -120,7 +122,9 @@ class ProbedPool:
         if self.asked.recorded:
             return False
         addresses = self.asked.addresses.values()
-        return len(self.nodes) == 1 or (bool(addresses) and all(_is_loopback(each) for each in addresses))
+        return len(self.nodes) + self.unread == 1 or (
+            bool(addresses) and all(_is_loopback(each) for each in addresses)
+        )
 
     @property
     def distinct(self) -> tuple[ProbedNode, ...]:
