@@ -62,6 +62,8 @@ class Checked:
     """By node, the head first; of a node that was not reached only why."""
     unreached: tuple[str, ...] = ()
     """The nodes that could not be reached."""
+    measured: tuple[Mapping[str, Any], ...] = ()
+    """What pairs of nodes came to that were made to send: `active` in the JSON form."""
 
     @property
     def unread(self) -> tuple[str, ...]:
@@ -74,7 +76,7 @@ class Checked:
 
     def to_json(self) -> dict[str, Any]:
         """The shape promised by `rankdeck check --json`."""
-        return self.report.to_json()
+        return {**self.report.to_json(), "active": [dict(each) for each in self.measured]}
 
 
 def replayed(readings: Mapping[str, Readings], profile: Profile | None, framework: str) -> Checked:

@@ -116,7 +116,7 @@ def _explain(check_id: str) -> int:
     if check is None:
         from difflib import get_close_matches
 
-        ids = [each.id for each in catalogue.CHECKS]
+        ids = [each.id for each in catalogue.EVERY]
         near = get_close_matches(check_id, ids, n=3)
         meant = f"did you mean {' or '.join(near)}? " if near else ""
         raise CheckError(f"there is no check {check_id!r}", f"{meant}checks: {', '.join(ids)}")
@@ -137,11 +137,13 @@ def _live(args: Namespace) -> tuple[Checked, str]:
     else:
         profile, pool = profile_and_pool(args.profile, args.overrides, args.pool)
     framework = profile.framework if profile is not None else args.framework or DEFAULT_FRAMEWORK
+    if args.active is not None:
+        from rankdeck_tui.cli import active
+
+        active.refuse_what_cannot_be(args, profile, pool)
     with engine() as running:
         checked = wait_for(running.check(profile, pool, output.say, framework=framework))
-        if args.active is not None and not checked.unreached:
-            from rankdeck_tui.cli import active
-
+        if args.active is not None:
             checked = active.tried(running, args, profile, pool, checked)
     what = f"profile {profile.name} on pool {pool.name}" if profile is not None else f"pool {pool.name}"
     return checked, f"{what}, {framework}"
