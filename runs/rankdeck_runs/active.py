@@ -236,7 +236,10 @@ def _measured(pair: tuple[str, str], snapshot: RunSnapshot, log: str) -> Measure
     if match is None:
         why = snapshot.cause.message if snapshot.cause is not None else "the ranks told no result"
         return Measured(pair, snapshot.id, None, used, snapshot.fabric_unused, why)
-    told: Mapping[str, object] = json.loads(match[1])
+    try:
+        told: Mapping[str, object] = json.loads(match[1])
+    except (ValueError, RecursionError):
+        return Measured(pair, snapshot.id, None, used, snapshot.fabric_unused, "its result can't be read")
     if not used and text(told, "library") == "gloo":
         used = "sockets (gloo has TCP alone)"
     return Measured(pair, snapshot.id, number(told, "gbytes_per_s"), used, snapshot.fabric_unused)

@@ -40,7 +40,7 @@ async def look(connection: AgentConnection, request: Mapping[str, Any]) -> Readi
     reply = await connection.request("look", timeout=timeout, **request)
     try:
         readings = Readings.from_json(json.loads(reply.body))
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise NodeError(
             connection.node, Step.AGENT, f"what it told of itself can't be read: {error}"
         ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -25,6 +26,20 @@ _CONF = re.compile(r"\.conf$|^/proc/cmdline$|\.sh$")
 
 class RecordingError(RankdeckError):
     """Recorded nodes can't be read or written."""
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder for a record before anything is read, so that what can't be written is known at once.
+
+    Raises:
+        RecordingError: it can't be made, or not be written into.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise RecordingError(f"{folder}: no folder can be made there: {problem.strerror}") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise RecordingError(f"{folder}: it can't be written into", "name another folder")
 
 
 def write(folder: Path, readings: Mapping[str, Readings]) -> list[Path]:
@@ -96,12 +111,17 @@ def _node(path: Path) -> tuple[str, Readings]:
         document = json.loads(path.read_bytes())
     except OSError as problem:
         raise RecordingError(f"{path}: {problem.strerror}") from None
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise RecordingError(f"{path}: no JSON: {problem}") from None
     if not isinstance(document, dict) or not document.keys() & {"files", "commands", "syscalls"}:
         raise RecordingError(
             f"{path}: no recorded node: an object with files, commands and syscalls is expected",
             "`rankdeck check --record DIR` makes such files",
+        )
+    schema = document.get("schema", SCHEMA)
+    if schema != SCHEMA:
+        raise RecordingError(
+            f"{path}: schema {schema!r}; this rankdeck reads {SCHEMA}", "use the rankdeck that recorded it"
         )
     try:
         readings = Readings.from_json(document)

@@ -110,6 +110,61 @@ def test_a_recording_is_judged_like_the_node(rankdeck: Shell, tmp_path: Path) ->
     assert set(told[0]) == set(told[1])
 
 
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        ("ib", "of ib there are: ib.present, ib.port-state, "),
+        ("IB.*", "of ib there are: ib.present, "),
+        ("bw", "of bw there are: bw.nccl-pair, bw.mpi-pair"),
+        ("ib.portstate", "did you mean ib.port-state"),
+        ("", "ids begin with ib, roce, efa, "),
+        ("\x1b[31m" + "x" * 4000, "ids begin with ib, "),
+    ],
+)
+def test_an_id_that_is_none(rankdeck: Shell, asked: str, hint: str) -> None:
+    said = rankdeck("check", "--explain", asked, status=2).stderr
+    assert hint in said
+    assert len(said) < 900
+    assert "\x1b" not in said
+
+
+def test_ids_in_capitals_and_active_tests_are_explained(rankdeck: Shell) -> None:
+    assert rankdeck("check", "--explain", "IB.Errors").stdout.startswith("ib.errors\n")
+    text = rankdeck("check", "--explain", "bw.nccl-pair").stdout
+    assert "active tests; looks at: pair" in text
+    assert "less than 90% of the pairs' median" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"[" * 100_000, "no JSON"),
+        (b'{"files":' * 50_000, "no JSON"),
+        (b'{"schema": 2, "files": {}, "commands": [], "syscalls": {}}', "schema 2; this rankdeck reads 1"),
+        (b'{"files": {"/a": "x', "no JSON"),
+        (b"\xff\xfe{}", "no JSON"),
+        (b'{"verdict": "pass", "nodes": []}', "no recorded node"),
+    ],
+)
+def test_files_that_are_no_records(rankdeck: Shell, tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "n1.json"
+    path.write_bytes(content)
+    done = rankdeck("check", "--replay", str(path), status=2)
+    assert f"{path}: " in done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_that_can_t_be_written_is_told_before_any_node_is_asked(
+    rankdeck: Shell, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file", Path("/proc/none")):
+        done = rankdeck("check", "--record", str(place), status=2)
+        assert str(place) in done.stderr
+        assert "looking at" not in done.stderr
+
+
 def test_every_check_is_explained(rankdeck: Shell) -> None:
     text = rankdeck("check", "--explain", "port.free").stdout
     assert text.startswith("port.free")
