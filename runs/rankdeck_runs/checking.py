@@ -22,7 +22,7 @@ from rankdeck_runs.meeting import Meeting, meet, patience
 from rankdeck_runs.probing import Probed, probe_all, questions
 from rankdeck_runs.recounting import recount, with_recounted
 from rankdeck_runs.sharing import PATIENCE
-from rankdeck_runs.values import objects
+from rankdeck_runs.values import integer, objects
 
 if TYPE_CHECKING:  # the checks take longer to import than all else here: they are, beside the asking
     from rankdeck_backends.preflight.finding import Finding
@@ -88,20 +88,31 @@ def replayed(readings: Mapping[str, Readings], profile: Profile | None, framewor
         framework: where there is no profile, for which framework.
     """
     from rankdeck_backends.preflight.judge import judge
-    from rankdeck_backends.preflight.subject import Asked
+    from rankdeck_backends.preflight.subject import Asked, is_loopback
 
-    asked = Asked(framework=framework, recorded=True)
+    addresses = {node: each.text("address") or "" for node, each in readings.items()}
+    asked = Asked(
+        framework=framework,
+        recorded=True,
+        addresses=addresses if all(map(is_loopback, addresses.values())) else {},
+    )
     if profile is not None:
         asked = replace(
             asked,
             framework=profile.framework,
             env=profile.env,
             slots=profile.procs_per_node,
-            master_port=profile.master_port,
+            master_port=profile.master_port or _recorded_port(readings),
             options=profile.options,
             communication=profile.communication_backend,
         )
     return Checked(judge(readings, asked), readings)
+
+
+def _recorded_port(readings: Mapping[str, Readings]) -> int | None:
+    """The rendezvous port that the head node was asked for when it was recorded."""
+    head = next(iter(readings.values()), Readings())
+    return next((port for entry in objects(head.syscalls, "ports") if (port := integer(entry, "port"))), None)
 
 
 async def check(

@@ -68,6 +68,19 @@ def test_what_is_set_and_what_is_kept_is_told(rankdeck: Shell) -> None:
     assert "- `NCCL_IB_DISABLE=1` on `stale-env`: from /home/user/.nccl.conf" in markdown
 
 
+def test_this_machine_is_judged_alike_from_its_record(rankdeck: Shell, tmp_path: Path) -> None:
+    """A node of the local backend stands for no others, live or recorded."""
+    place = str(tmp_path / "kept")
+    live = json.loads(rankdeck("check", "--record", place, "--json", status=None).stdout)
+    again = json.loads(rankdeck("check", "--replay", place, "--json", status=None).stdout)
+    for name in ("env", "keep", "blocked"):
+        assert again[name] == live[name]
+    first, second = (
+        [each for each in told["nodes"][0]["findings"] if each["id"] != "os.cpus"] for told in (live, again)
+    )
+    assert first == second  # but for how many ranks the node takes: that is the pool's to say
+
+
 def test_many_nodes_stay_readable(rankdeck: Shell, nodes: list[str]) -> None:
     done = rankdeck("check", "--replay", *nodes, status=1)
     lines = done.stdout.splitlines()

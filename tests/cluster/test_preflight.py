@@ -161,6 +161,11 @@ def test_recorded_nodes_are_judged_as_they_were(
     assert [(each.id, each.nodes) for each in again.report.stopping] == [
         (each.id, each.nodes) for each in live.report.stopping
     ]
+    # How many ranks a node takes is the pool's to say, and in no record.
+    assert [each for each in again.report.findings if each.id != "os.cpus"] == [
+        each for each in live.report.findings if each.id != "os.cpus"
+    ]
+    assert again.report.to_json()["env"] == live.report.to_json()["env"]
 
 
 def test_the_command_line_tells_the_same(fitted: Cluster, tmp_path: Path) -> None:

@@ -117,14 +117,12 @@ class ProbedPool:
     def on_one_machine(self) -> bool:
         """Whether ranks need no network to other machines: one node, or the local backend's loopback ones.
 
-        A recorded node alone stands for several such nodes.
+        A recorded node alone stands for several such nodes, unless it was one of those.
         """
-        if self.asked.recorded:
-            return False
         addresses = self.asked.addresses.values()
-        return len(self.nodes) + self.unread == 1 or (
-            bool(addresses) and all(_is_loopback(each) for each in addresses)
-        )
+        if addresses and all(is_loopback(each) for each in addresses):
+            return True
+        return len(self.nodes) + self.unread == 1 and not self.asked.recorded
 
     @property
     def distinct(self) -> tuple[ProbedNode, ...]:
@@ -154,7 +152,8 @@ class ProbedPool:
         return self.nodes[0]
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Whether an address leads to the machine itself; one that is none does not."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
