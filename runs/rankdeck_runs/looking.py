@@ -96,6 +96,12 @@ def look_request(
     }
 
 
+def silent_tools(readings: Readings) -> tuple[str, ...]:
+    """The programs that gave no answer in their time, each once."""
+    names = (each.argv[0].rpartition("/")[2] for each in readings.commands if each.timed_out)
+    return tuple(dict.fromkeys(names))
+
+
 async def clock(connection: AgentConnection) -> tuple[float, float]:
     """How far the node's clock is ahead of this machine's, and how far off that may be, in seconds.
 

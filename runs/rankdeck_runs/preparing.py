@@ -27,6 +27,7 @@ from rankdeck_runs.checking import (
 from rankdeck_runs.errors import NODE_NOT_REACHED, PrepareError, hints_of, not_reached, problems_of
 from rankdeck_runs.gathering import from_all
 from rankdeck_runs.links import Links
+from rankdeck_runs.looking import LAUNCH_PATIENCE, silent_tools
 from rankdeck_runs.probing import probe_all, questions
 from rankdeck_runs.transport import Fabric
 from rankdeck_runs.usable_fabric import usable_fabric
@@ -74,6 +75,12 @@ async def prepare(
     )
     if unreached:
         raise _prepare_error(unreached)
+    for name, each in probed.items():
+        if silent := silent_tools(each.readings):
+            progress(
+                f"{name}: no answer within {LAUNCH_PATIENCE:g} s from {', '.join(silent)}; `rankdeck check` "
+                "waits longer"
+            )
     facts = {name: each.facts for name, each in probed.items()}
     planned = plan(profile, pool, facts)
     progress(f"checking {_count(len(planned.nodes), 'node')}")

@@ -40,7 +40,9 @@ def test_a_launch_waits_only_so_long_for_a_hung_nvidia_smi(engine, program, pool
     nvidia_smi(600)
     profile = replace(program("print('ran')\n"), procs_per_node=1)
     began = time.monotonic()
-    prepared = engine.prepare(profile, pool).result(LIMIT)
+    said = []
+    prepared = engine.prepare(profile, pool, said.append).result(LIMIT)
+    assert "127.0.0.1: no answer within 5 s from nvidia-smi; `rankdeck check` waits longer" in said
     assert LAUNCH_PATIENCE <= time.monotonic() - began < 18  # 20 is what a check waits
     assert prepared.problems == ()
     verdict, message = told(prepared.report, "gpu.driver")
