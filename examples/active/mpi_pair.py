@@ -3,7 +3,11 @@
 import json
 import time
 
-from mpi4py import MPI
+try:
+    from mpi4py import MPI
+except (ImportError, RuntimeError) as error:  # RuntimeError: no MPI library that it could load
+    print("rankdeck-active " + json.dumps({"missing": str(error)}), flush=True)
+    raise SystemExit(1) from error
 
 ROUNDS = 10
 SIZE = 16 << 20

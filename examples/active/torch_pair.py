@@ -4,8 +4,12 @@ import json
 import os
 import time
 
-import torch
-import torch.distributed as dist
+try:
+    import torch
+    import torch.distributed as dist
+except ImportError as error:
+    print("rankdeck-active " + json.dumps({"missing": str(error)}), flush=True)
+    raise SystemExit(1) from error
 
 ROUNDS = 10
 gpu = torch.cuda.is_available()

@@ -21,6 +21,7 @@ from rankdeck_backends.preflight.active import GOOD_SHARE, PAIR_LIMIT
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import Pool, PoolNode, Profile
 from rankdeck_profiles.nodes import folded
+from rankdeck_runs import layout
 from rankdeck_runs.transport import Transport
 from rankdeck_runs.values import number, text
 
@@ -33,6 +34,7 @@ ANSWER_LIMIT = 660.0
 AT_ONCE = 16
 """Pairs that run at the same time."""
 _CALLED_OFF = "it was called off"
+_NAME_ANOTHER = "name a Python of the nodes that has it: --python, or the profile's"
 _RESULT = re.compile(r"^rankdeck-active (\{.*\})$", re.MULTILINE)
 
 
@@ -62,6 +64,10 @@ class Measured:
     fabric_unused: str = ""
     problem: str = ""
     """Why there is no result."""
+    hint: str = ""
+    """What to do about that."""
+    tried: bool = True
+    """False: nothing was sent, and so nothing is known of the network between them."""
 
     def to_json(self) -> dict[str, Any]:
         """The shape promised by `rankdeck check --json`, in `active`."""
@@ -72,6 +78,7 @@ class Measured:
             "transport": self.transport,
             "fabric_unused": self.fabric_unused,
             "problem": self.problem,
+            "tried": self.tried,
         }
 
 
@@ -201,16 +208,18 @@ class _Trial:
         """What a pair comes to."""
         names = (pair[0].name, pair[1].name)
         if self.called_off.is_set():
-            return Measured(names, problem=_CALLED_OFF)
+            return Measured(names, problem=_CALLED_OFF, tried=False)
         two = Pool(self.pool.name, self.pool.backend, pair, slots=1, interface=self.pool.interface)
         run = ""
+        prepared = None
         try:
             prepared = self.engine.prepare(self.profile, two, skip_checks=True).result(ANSWER_LIMIT)
             run = self.engine.launch(prepared).result(ANSWER_LIMIT)
             return self._result(names, run)
         except (RankdeckError, TimeoutError, OSError) as error:
             why = getattr(error, "message", "") or str(error) or "it took too long"
-            return Measured(names, run, problem=why)
+            hint = getattr(error, "hint", "")
+            return Measured(names, run, problem=why, hint=hint, tried=prepared is not None)
 
     def _result(self, names: tuple[str, str], run: str) -> Measured:
         live = self.engine.attach(run)
@@ -221,12 +230,12 @@ class _Trial:
         snapshot = live.snapshot()
         if not snapshot.complete:
             self.engine.stop(run, grace=0.0).result(ANSWER_LIMIT)
-            off = self.called_off.is_set()
-            return Measured(
-                names, run, problem=_CALLED_OFF if off else f"no result within {PAIR_LIMIT:.0f} s"
-            )
-        log = live.path / "logs" / "rank-00000.out"
-        return _measured(names, snapshot, log.read_text("utf-8", "replace"))
+            if self.called_off.is_set():
+                return Measured(names, run, problem=_CALLED_OFF, tried=False)
+            return Measured(names, run, problem=f"no result within {PAIR_LIMIT:.0f} s")
+        logs = [live.path / layout.LOGS / layout.rank_log(rank, "out") for rank in (0, 1)]
+        said = [log.read_text("utf-8", "replace") for log in logs if log.exists()]
+        return _measured(names, snapshot, "\n".join(said))
 
 
 def _measured(pair: tuple[str, str], snapshot: RunSnapshot, log: str) -> Measured:
@@ -240,6 +249,8 @@ def _measured(pair: tuple[str, str], snapshot: RunSnapshot, log: str) -> Measure
         told: Mapping[str, object] = json.loads(match[1])
     except (ValueError, RecursionError):
         return Measured(pair, snapshot.id, None, used, snapshot.fabric_unused, "its result can't be read")
+    if missing := text(told, "missing"):
+        return Measured(pair, snapshot.id, problem=missing, hint=_NAME_ANOTHER, tried=False)
     if not used and text(told, "library") == "gloo":
         used = "sockets (gloo has TCP alone)"
     return Measured(pair, snapshot.id, number(told, "gbytes_per_s"), used, snapshot.fabric_unused)

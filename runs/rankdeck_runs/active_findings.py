@@ -49,8 +49,12 @@ def _finding(
     run = Evidence(
         f"run {found.run}" if found.run else "no run", found.problem or f"{found.gbytes_per_s} GB/s"
     )
+    if not found.tried:
+        why = f"{where}: not tried: {found.problem}" + (f" ({found.hint})" if found.hint else "")
+        return Finding(check.id, Verdict.SKIP, why, None, found.pair, (run,))
     if found.gbytes_per_s is None:
-        fix = f"see `rankdeck logs {found.run}`" if found.run else "see the other findings"
+        logs = f"see `rankdeck logs {found.run}`" if found.run else ""
+        fix = "; ".join(filter(None, (found.hint, logs))) or check.fix
         return _made(check, Verdict.FAIL, f"{where}: {found.problem}", found, run, fix)
     said = f"{where}: {found.gbytes_per_s:.2f} GB/s{over}"
     if rate is not None:

@@ -156,8 +156,18 @@ def test_a_python_without_torch_is_the_problem(engine, pool, tmp_path):
     fake.chmod(0o755)
     (pair,) = measure(engine, ActiveTest.TORCH, pool, python=str(fake))
     assert pair.gbytes_per_s is None
-    assert "torch" in pair.problem
-    assert verdict(pair).verdict is Verdict.FAIL
+    assert pair.problem == "No module named 'torch'"
+    told = verdict(pair)
+    assert told.verdict is Verdict.SKIP  # nothing is known of the network
+    assert "not tried: No module named 'torch' (name a Python of the nodes that has it" in told.message
+
+
+def test_what_a_run_was_refused_for_is_told_with_what_to_do(engine, pool):
+    (pair,) = measure(engine, ActiveTest.TORCH, replace(pool, interface="nosuch0"), python=sys.executable)
+    assert (pair.run, pair.tried) == ("", False)
+    assert "nosuch0" in pair.problem
+    assert pair.hint
+    assert verdict(pair).verdict is Verdict.SKIP
 
 
 def test_it_can_be_called_off(engine, home, pool, tmp_path):
