@@ -61,6 +61,12 @@ def write(folder: Path, readings: Mapping[str, Readings]) -> list[Path]:
     return written
 
 
+def others_in(folder: Path, written: Iterable[Path]) -> list[str]:
+    """The names of records in a folder beside those just written: replaying the folder would take them in."""
+    own = set(written)
+    return sorted(path.name for path in folder.glob("*.json") if path not in own)
+
+
 def read(paths: Iterable[Path]) -> dict[str, Readings]:
     """The nodes in files, in the order given; the first is the head node.
 

@@ -73,6 +73,9 @@ def test_this_machine_is_judged_alike_from_its_record(rankdeck: Shell, tmp_path:
     place = str(tmp_path / "kept")
     live = json.loads(rankdeck("check", "--record", place, "--json", status=None).stdout)
     again = json.loads(rankdeck("check", "--replay", place, "--json", status=None).stdout)
+    (tmp_path / "kept" / "gpu001.json").write_text("{}")
+    said = rankdeck("check", "--record", place, status=None).stderr
+    assert f"{place} has other records, too, which --replay of the folder takes in: gpu001.json" in said
     for name in ("env", "keep", "blocked"):
         assert again[name] == live[name]
     first, second = (

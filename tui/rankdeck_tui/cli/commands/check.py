@@ -81,8 +81,15 @@ def run(args: Namespace) -> int:
     if args.record is not None:
         from rankdeck_runs import recorded
 
-        for path in recorded.write(args.record, checked.readings):
+        written = recorded.write(args.record, checked.readings)
+        for path in written:
             output.say(f"recorded {path}")
+        if others := recorded.others_in(args.record, written):
+            more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+            output.say(
+                f"{args.record} has other records, too, which --replay of the folder takes in: "
+                f"{', '.join(others[:3])}{more}"
+            )
     _show(args, checked, title)
     if checked.unreached or checked.unread:
         return EXIT_UNREACHED
