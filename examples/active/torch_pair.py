@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import time
 
+signal.alarm(75)  # rankdeck ends a silent pair after 60 s; this is for when rankdeck itself is gone
 try:
     import torch
     import torch.distributed as dist

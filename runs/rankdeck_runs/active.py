@@ -10,7 +10,7 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -216,6 +216,8 @@ class _Trial:
             prepared = self.engine.prepare(self.profile, two, skip_checks=True).result(ANSWER_LIMIT)
             run = self.engine.launch(prepared).result(ANSWER_LIMIT)
             return self._result(names, run)
+        except (CancelledError, RuntimeError):  # the engine was closed meanwhile
+            return Measured(names, run, problem=_CALLED_OFF, tried=False)
         except (RankdeckError, TimeoutError, OSError) as error:
             why = getattr(error, "message", "") or str(error) or "it took too long"
             hint = getattr(error, "hint", "")

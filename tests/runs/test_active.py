@@ -29,6 +29,7 @@ from rankdeck_runs.active import (
 )
 from rankdeck_runs.active_findings import findings_of, link_gbytes, with_measured
 from rankdeck_runs.checking import Checked
+from rankdeck_runs.engine import Engine
 
 PAIR = ("n1", "n2")
 
@@ -191,3 +192,22 @@ def test_it_can_be_called_off(engine, home, pool, tmp_path):
     assert run.state == "stopped"
     (later,) = measure(engine, ActiveTest.TORCH, pool, python=str(fake), called_off=off)
     assert (later.problem, later.run) == ("it was called off", "")
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_engine_that_is_closed_meanwhile_calls_it_off(home, pool, tmp_path, begun):
+    fake = tmp_path / "python3"
+    fake.write_text("#!/bin/sh\nexec sleep 60\n")
+    fake.chmod(0o755)
+    engine, off, found = Engine(home), threading.Event(), []
+    thread = threading.Thread(
+        target=lambda: found.extend(measure(engine, ActiveTest.TORCH, pool, python=str(fake), called_off=off))
+    )
+    thread.start()
+    deadline = time.monotonic() + 60
+    while begun and "running" not in [each.state for each in home.list()] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    off.set()
+    engine.close()
+    thread.join(60)
+    assert [(each.problem, each.tried) for each in found] == [("it was called off", False)]
