@@ -1,9 +1,15 @@
 """`rankdeck check --active mpi`: messages between two MPI ranks; rank 0 tells how fast they were."""
 
 import json
+import signal
 import time
 
-from mpi4py import MPI
+signal.alarm(75)  # rankdeck ends a silent pair after 60 s; this is for when rankdeck itself is gone
+try:
+    from mpi4py import MPI
+except (ImportError, RuntimeError) as error:  # RuntimeError: no MPI library that it could load
+    print("rankdeck-active " + json.dumps({"missing": str(error)}), flush=True)
+    raise SystemExit(1) from error
 
 ROUNDS = 10
 SIZE = 16 << 20

@@ -2,10 +2,16 @@
 
 import json
 import os
+import signal
 import time
 
-import torch
-import torch.distributed as dist
+signal.alarm(75)  # rankdeck ends a silent pair after 60 s; this is for when rankdeck itself is gone
+try:
+    import torch
+    import torch.distributed as dist
+except ImportError as error:
+    print("rankdeck-active " + json.dumps({"missing": str(error)}), flush=True)
+    raise SystemExit(1) from error
 
 ROUNDS = 10
 gpu = torch.cuda.is_available()

@@ -10,14 +10,18 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Event
+from typing import TYPE_CHECKING, Any
 
+from rankdeck_backends.preflight.active import GOOD_SHARE, PAIR_LIMIT
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import Pool, PoolNode, Profile
+from rankdeck_profiles.nodes import folded
+from rankdeck_runs import layout
 from rankdeck_runs.transport import Transport
 from rankdeck_runs.values import number, text
 
@@ -25,16 +29,17 @@ if TYPE_CHECKING:
     from rankdeck_runs.engine import Engine
     from rankdeck_runs.states import RunSnapshot
 
-LIMIT = 60.0
-"""Seconds for one pair, from its start to its result."""
 ANSWER_LIMIT = 660.0
 """Seconds for a node to get ready for a pair's run: setup lines may load modules from a cold file server."""
-GOOD_SHARE = 0.9
-"""Of the other pairs' median: less is a warning (46 to 48 GB/s are usual for a port of 400 Gbit/s, and pairs
-of one pool differ by a few percent: nccl-tests issue 290)."""
 AT_ONCE = 16
 """Pairs that run at the same time."""
+_CALLED_OFF = "it was called off"
+_NAME_ANOTHER = "name a Python of the nodes that has it: --python, or the profile's"
 _RESULT = re.compile(r"^rankdeck-active (\{.*\})$", re.MULTILINE)
+
+
+class ActiveError(RankdeckError):
+    """The test can't be made."""
 
 
 class ActiveTest(StrEnum):
@@ -59,6 +64,22 @@ class Measured:
     fabric_unused: str = ""
     problem: str = ""
     """Why there is no result."""
+    hint: str = ""
+    """What to do about that."""
+    tried: bool = True
+    """False: nothing was sent, and so nothing is known of the network between them."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The shape promised by `rankdeck check --json`, in `active`."""
+        return {
+            "pair": list(self.pair),
+            "run": self.run,
+            "gbytes_per_s": self.gbytes_per_s,
+            "transport": self.transport,
+            "fabric_unused": self.fabric_unused,
+            "problem": self.problem,
+            "tried": self.tried,
+        }
 
 
 def disjoint(nodes: Sequence[PoolNode]) -> list[tuple[PoolNode, PoolNode]]:
@@ -71,12 +92,29 @@ def disjoint(nodes: Sequence[PoolNode]) -> list[tuple[PoolNode, PoolNode]]:
     return [*pairs, (nodes[-1], nodes[0])] if len(nodes) % 2 and len(nodes) > 1 else pairs
 
 
+def senders(profile: Profile | None, pool: Pool, unreached: Sequence[str]) -> Pool:
+    """The part of a pool that is tried: the nodes of the profile.
+
+    Raises:
+        ActiveError: they are fewer than two, or one of them was not reached.
+    """
+    nodes = pool.nodes[: profile.nodes] if profile is not None and profile.nodes is not None else pool.nodes
+    if len(nodes) < 2:
+        raise ActiveError(f"pool {pool.name} has one node: an active test takes two", "name another pool")
+    if unreached:
+        raise ActiveError(
+            f"nothing was sent: {folded(unreached)} could not be reached",
+            "make the pool whole, or leave it out",
+        )
+    return replace(pool, nodes=nodes)
+
+
 def cost(test: ActiveTest, pairs: int) -> str:
     """What it takes, to be said before it is done."""
     what = "one GPU of each node (without GPUs a CPU)" if test is ActiveTest.TORCH else "one CPU of each node"
     return (
         f"{pairs} {'pair' if pairs == 1 else 'pairs'} of nodes, up to {AT_ONCE} at once, each up to "
-        f"{LIMIT:.0f} s with {what} and the network between them; jobs that run there are slowed down "
+        f"{PAIR_LIMIT:.0f} s with {what} and the network between them; jobs that run there are slowed down "
         "meanwhile"
     )
 
@@ -124,6 +162,7 @@ def measure(
     base: Profile | None = None,
     python: str = "python3",
     progress: Callable[[int, int], None] | None = None,
+    called_off: Event | None = None,
 ) -> list[Measured]:
     """Try all pairs of a pool; blocks until all have ended.
 
@@ -134,43 +173,71 @@ def measure(
         base: see `profile_of`.
         python: likewise.
         progress: told how many pairs of how many have ended.
+        called_off: set from another thread, it ends the runs under way, and no other is begun.
     """
     pairs = disjoint(pool.nodes)
-    profile = profile_of(test, base, python)
-    odd = pairs.pop() if len(pool.nodes) % 2 and len(pool.nodes) > 1 else None
-    done = 0
-    found: list[Measured] = []
+    odd = pairs[-1:] if len(pool.nodes) % 2 else []
+    trial = _Trial(engine, profile_of(test, base, python), pool, called_off or Event())
+    told = progress or (lambda done, total: None)
+    told(0, len(pairs))
+    found: dict[int, Measured] = {}
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="active test") as threads:
-        # The odd node's partner is busy with its own pair until that one has ended.
-        for group in (pairs, [odd] if odd is not None else []):
-            for measured in threads.map(lambda pair: _pair(engine, profile, pool, pair), group):
-                found.append(measured)
-                done += 1
-                if progress is not None:
-                    progress(done, len(pairs) + (odd is not None))
-    return found
+        try:
+            # The odd node's partner is busy with its own pair until that one has ended.
+            for group in (pairs[: len(pairs) - len(odd)], odd):
+                asked = {threads.submit(trial.of, pair): pairs.index(pair) for pair in group}
+                for each in as_completed(asked):
+                    found[asked[each]] = each.result()
+                    told(len(found), len(pairs))
+        except BaseException:
+            trial.called_off.set()
+            raise
+    return [found[number] for number in sorted(found)]
 
 
-def _pair(engine: Engine, profile: Profile, pool: Pool, pair: tuple[PoolNode, PoolNode]) -> Measured:
-    names = (pair[0].name, pair[1].name)
-    two = Pool(pool.name, pool.backend, pair, slots=1, interface=pool.interface)
-    run = ""
-    try:
-        prepared = engine.prepare(profile, two, skip_checks=True).result(ANSWER_LIMIT)
-        run = engine.launch(prepared).result(ANSWER_LIMIT)
-        live = engine.attach(run)
-        deadline = time.monotonic() + LIMIT
+@dataclass(frozen=True)
+class _Trial:
+    """One pair after the other, each in a run of its own."""
+
+    engine: Engine
+    profile: Profile
+    pool: Pool
+    called_off: Event
+
+    def of(self, pair: tuple[PoolNode, PoolNode]) -> Measured:
+        """What a pair comes to."""
+        names = (pair[0].name, pair[1].name)
+        if self.called_off.is_set():
+            return Measured(names, problem=_CALLED_OFF, tried=False)
+        two = Pool(self.pool.name, self.pool.backend, pair, slots=1, interface=self.pool.interface)
+        run = ""
+        prepared = None
+        try:
+            prepared = self.engine.prepare(self.profile, two, skip_checks=True).result(ANSWER_LIMIT)
+            run = self.engine.launch(prepared).result(ANSWER_LIMIT)
+            return self._result(names, run)
+        except (CancelledError, RuntimeError):  # the engine was closed meanwhile
+            return Measured(names, run, problem=_CALLED_OFF, tried=False)
+        except (RankdeckError, TimeoutError, OSError) as error:
+            why = getattr(error, "message", "") or str(error) or "it took too long"
+            hint = getattr(error, "hint", "")
+            return Measured(names, run, problem=why, hint=hint, tried=prepared is not None)
+
+    def _result(self, names: tuple[str, str], run: str) -> Measured:
+        live = self.engine.attach(run)
+        deadline = time.monotonic() + PAIR_LIMIT
         version = 0
-        while not live.snapshot().complete and time.monotonic() < deadline:
+        while not live.snapshot().complete and time.monotonic() < deadline and not self.called_off.is_set():
             version = live.wait(version, 0.5)
         snapshot = live.snapshot()
         if not snapshot.complete:
-            engine.stop(run, grace=0.0).result(ANSWER_LIMIT)
-            return Measured(names, run, problem=f"no result within {LIMIT:.0f} s")
-        log = live.path / "logs" / "rank-00000.out"
-        return _measured(names, snapshot, log.read_text("utf-8", "replace"))
-    except (RankdeckError, TimeoutError, OSError) as error:
-        return Measured(names, run, problem=getattr(error, "message", "") or str(error) or "it took too long")
+            self.engine.stop(run, grace=0.0).result(ANSWER_LIMIT)
+            if self.called_off.is_set():
+                return Measured(names, run, problem=_CALLED_OFF, tried=False)
+            return Measured(names, run, problem=f"no result within {PAIR_LIMIT:.0f} s")
+        logs = [live.path / layout.LOGS / layout.rank_log(rank, "out") for rank in (0, 1)]
+        said = [log.read_text("utf-8", "replace") for log in logs if log.exists()]
+        return _measured(names, snapshot, "\n".join(said))
 
 
 def _measured(pair: tuple[str, str], snapshot: RunSnapshot, log: str) -> Measured:
@@ -180,7 +247,12 @@ def _measured(pair: tuple[str, str], snapshot: RunSnapshot, log: str) -> Measure
     if match is None:
         why = snapshot.cause.message if snapshot.cause is not None else "the ranks told no result"
         return Measured(pair, snapshot.id, None, used, snapshot.fabric_unused, why)
-    told: Mapping[str, object] = json.loads(match[1])
+    try:
+        told: Mapping[str, object] = json.loads(match[1])
+    except (ValueError, RecursionError):
+        return Measured(pair, snapshot.id, None, used, snapshot.fabric_unused, "its result can't be read")
+    if missing := text(told, "missing"):
+        return Measured(pair, snapshot.id, problem=missing, hint=_NAME_ANOTHER, tried=False)
     if not used and text(told, "library") == "gloo":
         used = "sockets (gloo has TCP alone)"
     return Measured(pair, snapshot.id, number(told, "gbytes_per_s"), used, snapshot.fabric_unused)

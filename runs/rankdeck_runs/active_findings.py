@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rankdeck_backends.preflight.active import GOOD_SHARE, LINK_SHARE, MPI_PAIR, NCCL_PAIR
+from rankdeck_backends.preflight.check import Check
 from rankdeck_backends.preflight.finding import Evidence, Finding, Verdict
-from rankdeck_backends.preflight.judge import Report
 from rankdeck_profiles.fabric.rules import FabricVariables
-from rankdeck_runs.active import GOOD_SHARE, ActiveTest, Measured, slow_ones
+from rankdeck_runs.active import ActiveTest, Measured, slow_ones
+from rankdeck_runs.checking import Checked
 
-LINK_SHARE = 0.7
-"""Of a port's rate: less over RDMA is a warning. A test of one rank a node uses one port at least."""
-_IDS = {ActiveTest.TORCH: "bw.nccl-pair", ActiveTest.MPI: "bw.mpi-pair"}
+_CHECKS = {ActiveTest.TORCH: NCCL_PAIR, ActiveTest.MPI: MPI_PAIR}
 
 
-def with_measured(report: Report, test: ActiveTest, found: Sequence[Measured]) -> Report:
-    """The report with a finding for each pair behind its own."""
+def with_measured(checked: Checked, test: ActiveTest, found: Sequence[Measured]) -> Checked:
+    """What was checked, with a finding for each pair, in place of this test's earlier ones."""
+    check, report = _CHECKS[test], checked.report
     slow = slow_ones(found)
-    told = tuple(_finding(_IDS[test], each, slow.get(each.pair), report.variables) for each in found)
-    return replace(report, findings=(*report.findings, *told))
+    told = tuple(_finding(check, each, slow.get(each.pair), report.variables) for each in found)
+    kept = tuple(finding for finding in report.findings if finding.id != check.id)
+    measured = [each for each in checked.measured if each["id"] != check.id]
+    measured += [{"id": check.id, **each.to_json()} for each in found]
+    return replace(checked, report=replace(report, findings=(*kept, *told)), measured=tuple(measured))
+
+
+def findings_of(checked: Checked, test: ActiveTest) -> tuple[Finding, ...]:
+    """What the pairs came to."""
+    return tuple(finding for finding in checked.report.findings if finding.id == _CHECKS[test].id)
 
 
 def link_gbytes(variables: FabricVariables | None, pair: Sequence[str]) -> float | None:
@@ -31,15 +40,21 @@ def link_gbytes(variables: FabricVariables | None, pair: Sequence[str]) -> float
     return min(rates) / 8 if rates else None
 
 
-def _finding(check: str, found: Measured, share: float | None, variables: FabricVariables | None) -> Finding:
+def _finding(
+    check: Check, found: Measured, share: float | None, variables: FabricVariables | None
+) -> Finding:
     rate = link_gbytes(variables, found.pair)
     where = " and ".join(found.pair)
     over = f" over {found.transport}" if found.transport else ", over what the libraries do not say"
     run = Evidence(
         f"run {found.run}" if found.run else "no run", found.problem or f"{found.gbytes_per_s} GB/s"
     )
+    if not found.tried:
+        why = f"{where}: not tried: {found.problem}" + (f" ({found.hint})" if found.hint else "")
+        return Finding(check.id, Verdict.SKIP, why, None, found.pair, (run,))
     if found.gbytes_per_s is None:
-        fix = f"see `rankdeck logs {found.run}`" if found.run else "see the other findings"
+        logs = f"see `rankdeck logs {found.run}`" if found.run else ""
+        fix = "; ".join(filter(None, (found.hint, logs))) or check.fix
         return _made(check, Verdict.FAIL, f"{where}: {found.problem}", found, run, fix)
     said = f"{where}: {found.gbytes_per_s:.2f} GB/s{over}"
     if rate is not None:
@@ -53,10 +68,10 @@ def _finding(check: str, found: Measured, share: float | None, variables: Fabric
         fix = f"less than {GOOD_SHARE:.0%} is a node, cable or port of its own: try each node with another"
         return _made(check, Verdict.WARN, said, found, run, fix)
     if rate is not None and found.gbytes_per_s < LINK_SHARE * rate:
-        fix = "see ib.rate, ib.errors, gdr.path, and gdr.affinity"
-        return _made(check, Verdict.WARN, said, found, run, fix)
+        return _made(check, Verdict.WARN, said, found, run, check.fix)
     return _made(check, Verdict.PASS, said, found, run, "")
 
 
-def _made(check: str, verdict: Verdict, message: str, found: Measured, run: Evidence, fix: str) -> Finding:
-    return Finding(check, verdict, message, None, found.pair, (run,), fix=fix)
+def _made(check: Check, verdict: Verdict, message: str, found: Measured, run: Evidence, fix: str) -> Finding:
+    symptom = "" if verdict is Verdict.PASS else check.symptom
+    return Finding(check.id, verdict, message, None, found.pair, (run,), symptom, fix)

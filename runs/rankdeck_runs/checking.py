@@ -20,8 +20,9 @@ from rankdeck_runs.links import Links
 from rankdeck_runs.looking import with_clocks
 from rankdeck_runs.meeting import Meeting, meet, patience
 from rankdeck_runs.probing import Probed, probe_all, questions
+from rankdeck_runs.recounting import recount, with_recounted
 from rankdeck_runs.sharing import PATIENCE
-from rankdeck_runs.values import objects
+from rankdeck_runs.values import integer, objects
 
 if TYPE_CHECKING:  # the checks take longer to import than all else here: they are, beside the asking
     from rankdeck_backends.preflight.finding import Finding
@@ -61,6 +62,8 @@ class Checked:
     """By node, the head first; of a node that was not reached only why."""
     unreached: tuple[str, ...] = ()
     """The nodes that could not be reached."""
+    measured: tuple[Mapping[str, Any], ...] = ()
+    """What pairs of nodes came to that were made to send: `active` in the JSON form."""
 
     @property
     def unread(self) -> tuple[str, ...]:
@@ -73,7 +76,7 @@ class Checked:
 
     def to_json(self) -> dict[str, Any]:
         """The shape promised by `rankdeck check --json`."""
-        return self.report.to_json()
+        return {**self.report.to_json(), "active": [dict(each) for each in self.measured]}
 
 
 def replayed(readings: Mapping[str, Readings], profile: Profile | None, framework: str) -> Checked:
@@ -85,20 +88,31 @@ def replayed(readings: Mapping[str, Readings], profile: Profile | None, framewor
         framework: where there is no profile, for which framework.
     """
     from rankdeck_backends.preflight.judge import judge
-    from rankdeck_backends.preflight.subject import Asked
+    from rankdeck_backends.preflight.subject import Asked, is_loopback
 
-    asked = Asked(framework=framework, recorded=True)
+    addresses = {node: each.text("address") or "" for node, each in readings.items()}
+    asked = Asked(
+        framework=framework,
+        recorded=True,
+        addresses=addresses if all(map(is_loopback, addresses.values())) else {},
+    )
     if profile is not None:
         asked = replace(
             asked,
             framework=profile.framework,
             env=profile.env,
             slots=profile.procs_per_node,
-            master_port=profile.master_port,
+            master_port=profile.master_port or _recorded_port(readings),
             options=profile.options,
             communication=profile.communication_backend,
         )
     return Checked(judge(readings, asked), readings)
+
+
+def _recorded_port(readings: Mapping[str, Readings]) -> int | None:
+    """The rendezvous port that the head node was asked for when it was recorded."""
+    head = next(iter(readings.values()), Readings())
+    return next((port for entry in objects(head.syscalls, "ports") if (port := integer(entry, "port"))), None)
 
 
 async def check(
@@ -109,7 +123,7 @@ async def check(
     progress(f"looking at {len(nodes)} {'node' if len(nodes) == 1 else 'nodes'} of pool {pool.name}")
     load_checks()
     asked_for = questions(profile) if profile is not None else {}
-    probed, failed = await probe_all(links, profile, pool, nodes, progress, asked_for)
+    probed, failed = await probe_all(links, profile, pool, nodes, progress, asked_for, in_a_hurry=False)
     facts = {name: each.facts for name, each in probed.items()}
     reached = tuple(node for node in nodes if node.name in facts)
     if profile is not None and not failed:
@@ -119,17 +133,21 @@ async def check(
         reached = tuple(sorted(reached, key=lambda node: order.index(node.name)))
     else:
         asked = asked_of_pool(profile, pool, facts, framework)
-    readings = await read_between(
-        links,
-        pool,
-        reached,
-        facts,
-        probed,
-        asked,
-        progress,
-        folder=folder_of(profile, pool),
-        in_a_hurry=False,
+    readings, again = await asyncio.gather(
+        read_between(
+            links,
+            pool,
+            reached,
+            facts,
+            probed,
+            asked,
+            progress,
+            folder=folder_of(profile, pool),
+            in_a_hurry=False,
+        ),
+        recount(links, pool, reached, {name: each.readings for name, each in probed.items()}, progress),
     )
+    readings = with_recounted(readings, again)
     for name, error in failed.items():
         readings[name] = Readings(syscalls={"ssh": _why_unreached(name, error)})
     return Checked(await judged(readings, asked), readings, tuple(failed))

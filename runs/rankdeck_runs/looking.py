@@ -17,6 +17,9 @@ from rankdeck_runs.values import number
 
 LOOK_TIMEOUT = 60.0
 """Seconds for a node to tell all: the node itself gives up on what hangs after 20."""
+LAUNCH_PATIENCE = 5.0
+"""Seconds for any part of a look that a launch waits for: one odd tool on one node holds up the run no longer
+than 8 s. What is not answered by then is not known; `rankdeck check` waits for up to 20 s."""
 SETUP_TIMEOUT = 600.0
 """The same where setup lines are run first: loading modules from a cold file server takes minutes."""
 _PINGS = 5
@@ -37,7 +40,7 @@ async def look(connection: AgentConnection, request: Mapping[str, Any]) -> Readi
     reply = await connection.request("look", timeout=timeout, **request)
     try:
         readings = Readings.from_json(json.loads(reply.body))
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise NodeError(
             connection.node, Step.AGENT, f"what it told of itself can't be read: {error}"
         ) from None
@@ -46,7 +49,12 @@ async def look(connection: AgentConnection, request: Mapping[str, Any]) -> Readi
 
 
 def look_request(
-    profile: Profile | None, pool: Pool, node: PoolNode, nodes: tuple[PoolNode, ...]
+    profile: Profile | None,
+    pool: Pool,
+    node: PoolNode,
+    nodes: tuple[PoolNode, ...],
+    *,
+    in_a_hurry: bool = False,
 ) -> dict[str, Any]:
     """The fields of a node's `look` (docs/agent-protocol.md).
 
@@ -55,6 +63,7 @@ def look_request(
         pool: the pool.
         node: which node is asked.
         nodes: all that the run uses.
+        in_a_hurry: a launch waits for it.
     """
     local = pool.backend is BackendKind.LOCAL
     paths = [{"path": "~", "purpose": "home"}]
@@ -67,6 +76,8 @@ def look_request(
         "peers": [] if local else [other.host for other in nodes if other is not node],
         "paths": paths,
     }
+    if in_a_hurry:
+        request["patience"] = LAUNCH_PATIENCE
     if profile is None:
         return request
     paths.insert(0, {"path": profile.workdir, "purpose": "cwd"})
@@ -83,6 +94,12 @@ def look_request(
         "env": dict(profile.env),
         "script": profile.script,
     }
+
+
+def silent_tools(readings: Readings) -> tuple[str, ...]:
+    """The programs that gave no answer in their time, each once."""
+    names = (each.argv[0].rpartition("/")[2] for each in readings.commands if each.timed_out)
+    return tuple(dict.fromkeys(names))
 
 
 async def clock(connection: AgentConnection) -> tuple[float, float]:

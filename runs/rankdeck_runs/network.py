@@ -20,12 +20,22 @@ class NetworkThread:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._closing = False
+        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="rankdeck network", daemon=True)
         self._thread.start()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run a coroutine on the loop; give its result as a future for other threads."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Run a coroutine on the loop; give its result as a future for other threads.
+
+        Raises:
+            RuntimeError: `close` was called: nobody would ever run it.
+        """
+        with self._lock:
+            if self._closing:
+                work.close()
+                raise RuntimeError("the engine is closed")
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def call(self, callback: Callable[[], object]) -> None:
         """Call a function on the loop, soon."""
@@ -33,8 +43,11 @@ class NetworkThread:
 
     def close(self, last: Coroutine[Any, Any, None]) -> None:
         """Cancel all that runs, run `last`, and end the thread. Nothing may be submitted any more."""
+        with self._lock:  # what was submitted before is on the loop before this, and is ended by it
+            self._closing = True
+            ending = asyncio.run_coroutine_threadsafe(_end_all(last), self._loop)
         with contextlib.suppress(TimeoutError):
-            self.submit(_end_all(last)).result(CLOSE_SECONDS)
+            ending.result(CLOSE_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(CLOSE_SECONDS)
 

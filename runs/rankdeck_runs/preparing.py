@@ -27,6 +27,7 @@ from rankdeck_runs.checking import (
 from rankdeck_runs.errors import NODE_NOT_REACHED, PrepareError, hints_of, not_reached, problems_of
 from rankdeck_runs.gathering import from_all
 from rankdeck_runs.links import Links
+from rankdeck_runs.looking import LAUNCH_PATIENCE, silent_tools
 from rankdeck_runs.probing import probe_all, questions
 from rankdeck_runs.remedies import remedy
 from rankdeck_runs.transport import Fabric
@@ -70,9 +71,17 @@ async def prepare(
     nodes = pool.nodes[: profile.nodes] if profile.nodes is not None else pool.nodes
     progress(f"looking at {_count(len(nodes), 'node')} of pool {pool.name}")
     load_checks()
-    probed, unreached = await probe_all(links, profile, pool, nodes, progress, questions(profile))
+    probed, unreached = await probe_all(
+        links, profile, pool, nodes, progress, questions(profile), in_a_hurry=True
+    )
     if unreached:
         raise _prepare_error(unreached)
+    for name, each in probed.items():
+        if silent := silent_tools(each.readings):
+            progress(
+                f"{name}: no answer within {LAUNCH_PATIENCE:g} s from {', '.join(silent)}; `rankdeck check` "
+                "waits longer"
+            )
     facts = {name: each.facts for name, each in probed.items()}
     planned = plan(profile, pool, facts)
     progress(f"checking {_count(len(planned.nodes), 'node')}")

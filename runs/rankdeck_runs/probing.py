@@ -10,9 +10,10 @@ from typing import Any
 
 from rankdeck_backends.connection import AgentConnection
 from rankdeck_backends.facts import from_probe
+from rankdeck_backends.preflight.nvidia_smi import Smi
 from rankdeck_profiles import frameworks
 from rankdeck_profiles.errors import RankdeckError
-from rankdeck_profiles.facts import NodeFacts
+from rankdeck_profiles.facts import GpuFacts, NodeFacts
 from rankdeck_profiles.leftovers import ASKED_FOR
 from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
 from rankdeck_profiles.planner import DEFAULT_PORT
@@ -67,6 +68,8 @@ async def probe_all(
     nodes: tuple[PoolNode, ...],
     progress: Progress,
     asked: Mapping[str, Any],
+    *,
+    in_a_hurry: bool,
 ) -> tuple[dict[str, Probed], dict[str, RankdeckError]]:
     """Ask nodes for facts, readings and the time.
 
@@ -77,6 +80,7 @@ async def probe_all(
         nodes: those of the pool that are asked.
         progress: told of each that answered.
         asked: the framework's `questions`.
+        in_a_hurry: a launch waits for it.
 
     Returns:
         What each told, and for each that did not why, by node.
@@ -90,13 +94,13 @@ async def probe_all(
                 _facts(connection, node, pool, asked), looked(node, connection), clock(connection)
             )
         count.answered(node)
-        return Probed(replace(facts, readings=readings), readings, told)
+        return Probed(replace(facts, readings=readings, gpus=facts.gpus or gpus_of(readings)), readings, told)
 
     async def looked(node: PoolNode, connection: AgentConnection) -> Readings:
         """The local backend's nodes are one machine: the first to be reached looks for all."""
         machine = pool.name if pool.backend is BackendKind.LOCAL else node.name
         if machine not in looks:
-            request = look_request(profile, pool, node, nodes)
+            request = look_request(profile, pool, node, nodes, in_a_hurry=in_a_hurry)
             looks[machine] = asyncio.ensure_future(_readings(connection, request, progress))
         return await asyncio.shield(looks[machine])
 
@@ -126,6 +130,25 @@ def questions(profile: Profile) -> dict[str, Any]:
     if framework.software:
         asked["software"] = {"names": list(framework.software), **where}
     return asked
+
+
+def gpus_of(readings: Readings) -> tuple[GpuFacts, ...]:
+    """The GPUs that preflight's own call of nvidia-smi named: it waits longer than a probe's 1.2 s.
+
+    Without persistence mode nvidia-smi takes seconds on a node with many GPUs; taken for a node without any,
+    such a one would be given one rank.
+    """
+    return tuple(
+        GpuFacts(
+            int(gpu.index), gpu.text("name") or "", gpu.text("uuid") or "", _whole(gpu.number("memory.total"))
+        )
+        for gpu in Smi(readings).gpus
+        if gpu.index.isdecimal()
+    )
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else int(number)
 
 
 class _Count:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -27,6 +28,20 @@ class RecordingError(RankdeckError):
     """Recorded nodes can't be read or written."""
 
 
+def make_folder(folder: Path) -> None:
+    """Make the folder for a record before anything is read, so that what can't be written is known at once.
+
+    Raises:
+        RecordingError: it can't be made, or not be written into.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise RecordingError(f"{folder}: no folder can be made there: {problem.strerror}") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise RecordingError(f"{folder}: it can't be written into", "name another folder")
+
+
 def write(folder: Path, readings: Mapping[str, Readings]) -> list[Path]:
     """Save each node's readings, secrets left out, as `<node>.json`; files of that name are replaced.
 
@@ -44,6 +59,12 @@ def write(folder: Path, readings: Mapping[str, Readings]) -> list[Path]:
     except OSError as problem:
         raise RecordingError(f"{problem.filename}: cannot be written: {problem.strerror}") from None
     return written
+
+
+def others_in(folder: Path, written: Iterable[Path]) -> list[str]:
+    """The names of records in a folder beside those just written: replaying the folder would take them in."""
+    own = set(written)
+    return sorted(path.name for path in folder.glob("*.json") if path not in own)
 
 
 def read(paths: Iterable[Path]) -> dict[str, Readings]:
@@ -96,12 +117,17 @@ def _node(path: Path) -> tuple[str, Readings]:
         document = json.loads(path.read_bytes())
     except OSError as problem:
         raise RecordingError(f"{path}: {problem.strerror}") from None
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise RecordingError(f"{path}: no JSON: {problem}") from None
     if not isinstance(document, dict) or not document.keys() & {"files", "commands", "syscalls"}:
         raise RecordingError(
             f"{path}: no recorded node: an object with files, commands and syscalls is expected",
             "`rankdeck check --record DIR` makes such files",
+        )
+    schema = document.get("schema", SCHEMA)
+    if schema != SCHEMA:
+        raise RecordingError(
+            f"{path}: schema {schema!r}; this rankdeck reads {SCHEMA}", "use the rankdeck that recorded it"
         )
     try:
         readings = Readings.from_json(document)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from agent_client import Client, Refused
 
+from rankdeck_backends.agent import there
 from rankdeck_profiles.readings import Readings
 
 QUERY = "index,uuid,pci.bus_id,name,driver_version"
@@ -91,6 +92,30 @@ def test_the_programs_own_interpreter_answers(session: Client) -> None:
         assert asked.stdout.strip().split("+")[0] in str(torch["version"])
     else:
         assert torch["state"] == "missing"
+
+
+@pytest.mark.parametrize(
+    ("versions", "library", "told"),
+    [
+        (
+            {"cuda": "13.0"},
+            b"\x7fELF sm_50 not this\0sm_75 sm_90a compute_120\0rest",
+            "sm_75 sm_90a compute_120",
+        ),
+        ({"cuda": "13.0"}, b"-gencode=arch=compute_75,code=sm_75\0 sm_80\0sm_90 is needed\0", ""),
+        ({"hip": "6.4.2"}, b"sm_75\0gfx90a:sramecc+:xnack- gfx942\0", "gfx90a:sramecc+:xnack- gfx942"),
+        ({"cuda": "13.0"}, b"", ""),
+        ({}, b"\0sm_75\0", ""),
+    ],
+)
+def test_what_torch_is_built_for_is_read_in_its_library(
+    tmp_path: Path, versions: dict[str, str], library: bytes, told: str
+) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/libtorch_python.so").write_bytes(library)
+    torch = {"path": str(tmp_path), "cuda": None, "hip": None, **versions}
+    assert there.architectures(torch) == told.split()
+    assert there.architectures({**torch, "path": "/no/such/folder"}) == []
 
 
 def test_a_setup_line_changes_what_is_found(session: Client, tmp_path: Path) -> None:
@@ -197,6 +222,20 @@ def test_a_hung_nvidia_smi_costs_the_patience_and_no_more(
     assert all(each.rc is None and each.timed_out for each in asked)
     assert asked[0].stdout == "half an answer\n"
     assert found.syscall("hostname")
+
+
+# -- once more --
+
+
+def test_counters_are_read_again_as_the_look_read_them(session: Client) -> None:
+    first = look(session)
+    header, _ = session.reply(session.send("recount"))
+    again = header["files"]
+    counters = [path for path in first.files if path.endswith("/carrier_changes")]
+    assert "/sys/class/net/lo/carrier_changes" in counters
+    assert set(counters) <= set(again)
+    before, after = (float(each["/proc/uptime"].split()[0]) for each in (first.files, again))
+    assert 0 <= after - before < 600
 
 
 # -- what is out to hinder it --

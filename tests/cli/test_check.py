@@ -56,6 +56,34 @@ def test_this_machine_as_text_and_json(rankdeck: Shell) -> None:
     assert set(document) >= {"verdict", "nodes", "pool_findings", "env", "blocked"}
 
 
+def test_what_is_set_and_what_is_kept_is_told(rankdeck: Shell) -> None:
+    files = [str(RECORDED / f"{name}.json") for name in ("stale-env", "ndr-ok-a", "ndr-ok-b")]
+    text = rankdeck("check", "--replay", *files, status=1).stdout
+    sets, keeps = text.index("a launch sets for the network:"), text.index("set already, and kept as it is:")
+    assert "  NCCL_IB_HCA==mlx5_0,mlx5_1  all nodes: the ports" in text[sets:keeps]
+    assert "  NCCL_IB_DISABLE=1  stale-env: from /home/user/.nccl.conf" in text[keeps:]
+    assert "only the RDMA ports that every node has are used" in text[keeps:]
+    markdown = rankdeck("check", "--markdown", "--replay", *files, status=1).stdout
+    assert "- `NCCL_IB_HCA==mlx5_0,mlx5_1` on `ndr-ok-a,ndr-ok-b,stale-env`: the ports" in markdown
+    assert "- `NCCL_IB_DISABLE=1` on `stale-env`: from /home/user/.nccl.conf" in markdown
+
+
+def test_this_machine_is_judged_alike_from_its_record(rankdeck: Shell, tmp_path: Path) -> None:
+    """A node of the local backend stands for no others, live or recorded."""
+    place = str(tmp_path / "kept")
+    live = json.loads(rankdeck("check", "--record", place, "--json", status=None).stdout)
+    again = json.loads(rankdeck("check", "--replay", place, "--json", status=None).stdout)
+    (tmp_path / "kept" / "gpu001.json").write_text("{}")
+    said = rankdeck("check", "--record", place, status=None).stderr
+    assert f"{place} has other records, too, which --replay of the folder takes in: gpu001.json" in said
+    for name in ("env", "keep", "blocked"):
+        assert again[name] == live[name]
+    first, second = (
+        [each for each in told["nodes"][0]["findings"] if each["id"] != "os.cpus"] for told in (live, again)
+    )
+    assert first == second  # but for how many ranks the node takes: that is the pool's to say
+
+
 def test_many_nodes_stay_readable(rankdeck: Shell, nodes: list[str]) -> None:
     done = rankdeck("check", "--replay", *nodes, status=1)
     lines = done.stdout.splitlines()
@@ -96,6 +124,61 @@ def test_a_recording_is_judged_like_the_node(rankdeck: Shell, tmp_path: Path) ->
         check for check, verdict in told[1].items() if verdict == "fail"
     }
     assert set(told[0]) == set(told[1])
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        ("ib", "of ib there are: ib.present, ib.port-state, "),
+        ("IB.*", "of ib there are: ib.present, "),
+        ("bw", "of bw there are: bw.nccl-pair, bw.mpi-pair"),
+        ("ib.portstate", "did you mean ib.port-state"),
+        ("", "ids begin with ib, roce, efa, "),
+        ("\x1b[31m" + "x" * 4000, "ids begin with ib, "),
+    ],
+)
+def test_an_id_that_is_none(rankdeck: Shell, asked: str, hint: str) -> None:
+    said = rankdeck("check", "--explain", asked, status=2).stderr
+    assert hint in said
+    assert len(said) < 900
+    assert "\x1b" not in said
+
+
+def test_ids_in_capitals_and_active_tests_are_explained(rankdeck: Shell) -> None:
+    assert rankdeck("check", "--explain", "IB.Errors").stdout.startswith("ib.errors\n")
+    text = rankdeck("check", "--explain", "bw.nccl-pair").stdout
+    assert "active tests; looks at: pair" in text
+    assert "less than 90% of the pairs' median" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"[" * 100_000, "no JSON"),
+        (b'{"files":' * 50_000, "no JSON"),
+        (b'{"schema": 2, "files": {}, "commands": [], "syscalls": {}}', "schema 2; this rankdeck reads 1"),
+        (b'{"files": {"/a": "x', "no JSON"),
+        (b"\xff\xfe{}", "no JSON"),
+        (b'{"verdict": "pass", "nodes": []}', "no recorded node"),
+    ],
+)
+def test_files_that_are_no_records(rankdeck: Shell, tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "n1.json"
+    path.write_bytes(content)
+    done = rankdeck("check", "--replay", str(path), status=2)
+    assert f"{path}: " in done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_that_can_t_be_written_is_told_before_any_node_is_asked(
+    rankdeck: Shell, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file", Path("/proc/none")):
+        done = rankdeck("check", "--record", str(place), status=2)
+        assert str(place) in done.stderr
+        assert "looking at" not in done.stderr
 
 
 def test_every_check_is_explained(rankdeck: Shell) -> None:

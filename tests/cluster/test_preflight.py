@@ -161,6 +161,11 @@ def test_recorded_nodes_are_judged_as_they_were(
     assert [(each.id, each.nodes) for each in again.report.stopping] == [
         (each.id, each.nodes) for each in live.report.stopping
     ]
+    # How many ranks a node takes is the pool's to say, and in no record.
+    assert [each for each in again.report.findings if each.id != "os.cpus"] == [
+        each for each in live.report.findings if each.id != "os.cpus"
+    ]
+    assert again.report.to_json()["env"] == live.report.to_json()["env"]
 
 
 def test_the_command_line_tells_the_same(fitted: Cluster, tmp_path: Path) -> None:
@@ -182,6 +187,29 @@ def test_the_command_line_tells_the_same(fitted: Cluster, tmp_path: Path) -> Non
     assert document["verdict"] == "fail"
     assert document["blocked"] is True
     assert [node["node"] for node in document["nodes"]] == ["n1", "n2", "n3", "n4"]
+
+
+def test_a_link_that_makes_errors_now(
+    engine: Engine, fitted: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """n1's port counts three errors between the two looks; so few in all would be no reason to speak."""
+    counter = f"{hardware.PLACE}/sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error"
+
+    def says(text: str) -> None:
+        if text.startswith("reading the links' counters again"):
+            fitted.run("n1", ["sh", "-c", f"echo 3 >{counter}"])
+
+    monkeypatch.setenv("RANKDECK_SSH_CONFIG", str(fitted.ssh_config))
+    try:
+        found = engine.check(None, load_pool(fitted.pool), says).result(LIMIT)
+    finally:
+        fitted.run("n1", ["sh", "-c", f"echo 0 >{counter}"])
+    told = finding(found, "ib.errors", Verdict.WARN)
+    assert told.nodes == ("n1",)
+    assert "mlx5_0:1 symbol_error grew by 3 within " in told.message
+    others = [each.message for each in found.report.findings if each.id == "ib.errors" and each is not told]
+    assert len(others) == 3
+    assert all("none grew within " in message for message in others)
 
 
 # -- four usual traps --

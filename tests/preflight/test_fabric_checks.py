@@ -21,7 +21,14 @@ ADDR = ("ip", "-json", "addr")
 TOPO = ("nvidia-smi", "topo", "-m")
 OFED = ("ofed_info", "-s")
 FI_INFO = ("/opt/amazon/efa/bin/fi_info", "-p", "efa", "-t", "FI_EP_RDM")
+SYMBOLS = f"{PORT}/counters/symbol_error"
+UPTIME = {"/proc/uptime": "1000.50 2000.10\n"}
 CHASSIS = "/sys/class/dmi/id/product_name"
+
+
+def again(counts: dict[str, int]) -> dict[str, object]:
+    """What was read 5.1 s after UPTIME."""
+    return {"files_again": {"/proc/uptime": "1005.60 2000.20\n", **{p: f"{n}\n" for p, n in counts.items()}}}
 
 
 def no_rdma(readings: Readings) -> Readings:
@@ -316,12 +323,44 @@ NODES = [
     ),
     Case("ib.guid", "skip", change=efa),
     Case("ib.errors", "pass"),
-    Case("ib.errors", "warn", "symbol_error 4711", files={f"{PORT}/counters/symbol_error": "4711\n"}),
+    Case("ib.errors", "warn", "symbol_error 4711", files={SYMBOLS: "4711\n"}),
     Case("ib.errors", "warn", "link_downed at least 255", files={f"{PORT}/counters/link_downed": "255\n"}),
+    Case("ib.errors", "pass", "none grew within 5.1 s", files=UPTIME, syscalls=again({SYMBOLS: 0})),
+    Case(
+        "ib.errors",
+        "warn",
+        "errors on the wire now: mlx5_3:1 symbol_error grew by 2 within 5.1 s",
+        files=UPTIME,
+        syscalls=again({SYMBOLS: 2}),
+    ),
+    Case(
+        "ib.errors",
+        "warn",
+        "grew by 1 between two looks; errors on the wire since the counters were cleared: mlx5_3:1 symbol",
+        files={SYMBOLS: "11\n"},
+        syscalls={"files_again": {SYMBOLS: "12\n"}},
+    ),
+    Case(
+        "ib.errors",
+        "pass",
+        "none grew",
+        files={SYMBOLS: "9\n"},
+        syscalls=again({SYMBOLS: 0}),
+    ),
+    Case("ib.errors", "pass", syscalls={"files_again": {SYMBOLS: ["7"], "x": None}}),
+    Case("ib.errors", "pass", syscalls={"files_again": "7"}),
     Case("ib.errors", "skip", change=efa),
     Case("ib.flap", "pass"),
     Case("ib.flap", "warn", "ibp94s0 40 times", files={"/sys/class/net/ibp94s0/carrier_changes": "40\n"}),
     Case("ib.flap", "warn", "ibp94s0 8 times", files={"/sys/class/net/ibp94s0/carrier_changes": "8\n"}),
+    Case("ib.flap", "pass", syscalls=again({"/sys/class/net/ibp94s0/carrier_changes": 2})),
+    Case(
+        "ib.flap",
+        "warn",
+        "the carrier comes and goes now: ibp94s0 changed 2 times within 5.1 s",
+        files={"/sys/class/net/ibp94s0/carrier_changes": "2\n", **UPTIME},
+        syscalls=again({"/sys/class/net/ibp94s0/carrier_changes": 4}),
+    ),
     Case("ib.flap", "skip", change=no_rdma),
     Case("ib.pcie", "pass"),
     Case(

@@ -156,6 +156,16 @@ NODES = [
     ),
     Case("gpu.driver", "fail", "no answer in its time", change=answer(None, "")),
     Case("gpu.driver", "fail", "no answer in its time", change=answer(124, "")),
+    Case("gpu.driver", "fail", "in its time", change=answer(None, ""), syscalls={"patience": 20.0}),
+    Case(
+        "gpu.driver",
+        "warn",
+        "within the 5 s that a launch waits",
+        change=answer(None, ""),
+        syscalls={"patience": 5.0},
+    ),
+    Case("gpu.count", "skip", "not known", change=answer(None, ""), syscalls={"patience": 5.0}),
+    Case("gpu.lost", "skip", "gave no answer", change=answer(None, ""), syscalls={"patience": 5.0}),
     Case(
         "gpu.driver", "skip", "no NVIDIA GPU", change=both(no_pci_gpus, answer(6, "No devices were found\n"))
     ),

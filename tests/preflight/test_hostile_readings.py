@@ -70,7 +70,11 @@ JSON = st.recursive(
     max_leaves=8,
 )
 
-KEYS = sorted({key for each in BASES.values() for key in each.syscalls} | {"kfd_open", "imex_channel"})
+COUNTERS = "/sys/class/infiniband/mlx5_0/ports/1/counters"
+KEYS = sorted(
+    {key for each in BASES.values() for key in each.syscalls}
+    | {"kfd_open", "imex_channel", "files_again", "patience"}
+)
 
 
 def complete(report: Report) -> None:
@@ -162,6 +166,8 @@ def test_broken_answers(seed: int, first: str, second: str, texts: list[str], va
 @given(key=st.sampled_from(KEYS), value=JSON)
 @example(key="clock_offset_s", value=10**400)
 @example(key="cuda_driver", value=float("inf"))
+@example(key="files_again", value={f"{COUNTERS}/symbol_error": [7], "/proc/uptime": "9" * 400, "": {}})
+@example(key="files_again", value={f"{COUNTERS}/symbol_error": "9" * 18, "/proc/uptime": "1e9 x"})
 def test_any_answer_to_one_call(key: str, value: Any) -> None:
     nodes = {f"n{number}": healthy(number) for number in (1, 2)}
     nodes["n1"] = replace(nodes["n1"], syscalls={**nodes["n1"].syscalls, key: value})

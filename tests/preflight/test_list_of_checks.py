@@ -6,7 +6,7 @@ import os
 from itertools import groupby
 from pathlib import Path
 
-from rankdeck_backends.preflight.catalogue import CHECKS
+from rankdeck_backends.preflight.catalogue import EVERY
 from rankdeck_backends.preflight.check import Check
 
 PAGE = Path(__file__).parents[2] / "docs" / "checks.md"
@@ -20,7 +20,7 @@ source. What is not known is skipped, never passed. See [preflight.md](preflight
 
 def page() -> str:
     parts = [HEAD]
-    for group, checks in groupby(CHECKS, key=lambda check: check.group):
+    for group, checks in groupby(EVERY, key=lambda check: check.group):
         parts += [
             f"\n## {group.value[:1].upper()}{group.value[1:]}\n",
             "\n| check | asks | rule | looks at |\n|---|---|---|---|\n",

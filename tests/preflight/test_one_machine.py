@@ -162,6 +162,25 @@ def test_the_same_fails_among_several(check: str, change: Mapping[str, Any]) -> 
     assert on_node(check, changed(healthy(), syscalls=change)).verdict == "fail"
 
 
+@pytest.mark.parametrize(
+    ("check", "change"),
+    [
+        ("net.hostname", {"resolve_self": ["127.0.1.1"]}),
+        ("os.memlock", {"rlimit_memlock": 65536}),
+        ("fs.shm", {"shm_avail_mib": 64}),
+    ],
+)
+def test_one_of_two_nodes_that_alone_was_reached_is_no_machine_of_its_own(
+    check: str, change: Mapping[str, Any]
+) -> None:
+    gone = Readings(syscalls={"ssh": {"state": "connect", "message": "no route to host", "hint": ""}})
+    asked = replace(ASKED, addresses={"n1": "10.0.0.1"})
+    report = judge({"n1": changed(healthy(), syscalls=change), "n2": gone}, asked)
+    (finding,) = (each for each in report.on("n1") if each.id == check)
+    assert finding.verdict == "fail"
+    assert "one machine" not in finding.message
+
+
 def test_a_taken_port_stops_a_run_on_one_machine_too() -> None:
     taken = [{"port": 29500, "address": "127.0.0.1", "state": "EADDRINUSE", "owner": None}]
     report = judge({"127.0.0.1": changed(laptop(WIFI), syscalls={"ports": taken})}, LOCAL)

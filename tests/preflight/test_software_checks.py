@@ -41,6 +41,12 @@ NODES = [
     Case("sw.python", "fail", "did not start in its time", syscalls={"python": python(state="timeout")}),
     Case(
         "sw.python",
+        "warn",
+        "within the 5 s that a launch waits",
+        syscalls={"python": python(state="timeout"), "patience": 5.0},
+    ),
+    Case(
+        "sw.python",
         "fail",
         "libpython3.11.so: cannot open",
         syscalls={"python": python(state="libpython3.11.so: cannot open")},
@@ -49,6 +55,13 @@ NODES = [
     Case("sw.python", "skip", syscalls={"python": None}),
     Case("sw.torch", "pass", "torch 2.6.0+cu124"),
     Case("sw.torch", "pass", change=compute_capability),
+    Case(
+        "sw.torch",
+        "pass",
+        "which GPUs it is built for is not known",
+        change=compute_capability,
+        syscalls={"torch": torch(arch_list=[])},
+    ),
     Case(
         "sw.torch",
         "fail",

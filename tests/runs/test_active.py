@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import sys
+import threading
+import time
+from dataclasses import replace
 
 import pytest
 
 from preflight.recordings import recorded
 from rankdeck_backends.preflight.finding import Verdict
 from rankdeck_backends.preflight.judge import Report, judge
-from rankdeck_profiles.model import PoolNode, Profile
-from rankdeck_runs.active import ActiveTest, Measured, cost, disjoint, measure, slow_ones
-from rankdeck_runs.active_findings import link_gbytes, with_measured
+from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
+from rankdeck_runs.active import (
+    ActiveError,
+    ActiveTest,
+    Measured,
+    cost,
+    disjoint,
+    measure,
+    senders,
+    slow_ones,
+)
+from rankdeck_runs.active_findings import findings_of, link_gbytes, with_measured
+from rankdeck_runs.checking import Checked
+from rankdeck_runs.engine import Engine
 
 PAIR = ("n1", "n2")
 
@@ -45,10 +60,46 @@ def test_a_pair_is_compared_with_the_others():
     assert slow_ones([found[0], slow]) == {}
 
 
+def checked(report=None):
+    return Checked(report or Report(("n1", "n2"), ()), {})
+
+
 def verdict(measured, report=None):
-    found = with_measured(report or Report(("n1", "n2"), ()), ActiveTest.TORCH, [measured])
-    (finding,) = (each for each in found.findings if each.id == "bw.nccl-pair")
+    found = with_measured(checked(report), ActiveTest.TORCH, [measured])
+    (finding,) = findings_of(found, ActiveTest.TORCH)
+    assert finding.id == "bw.nccl-pair"
     return finding
+
+
+def test_pairs_are_told_apart_and_a_later_test_takes_an_earlier_one_s_place():
+    pairs = [Measured(("n1", "n2"), "r1", 2.0, "gloo"), Measured(("n3", "n4"), "r2", problem="it hung")]
+    found = with_measured(checked(), ActiveTest.TORCH, pairs)
+    found = with_measured(found, ActiveTest.MPI, [Measured(("n1", "n2"), "r3", 1.0)])
+    told = json.loads(json.dumps(found.to_json()))
+    assert [(each["id"], each["pair"], each["gbytes_per_s"], each["run"]) for each in told["active"]] == [
+        ("bw.nccl-pair", ["n1", "n2"], 2.0, "r1"),
+        ("bw.nccl-pair", ["n3", "n4"], None, "r2"),
+        ("bw.mpi-pair", ["n1", "n2"], 1.0, "r3"),
+    ]
+    assert [(each["id"], each["nodes"], each["verdict"]) for each in told["pool_findings"]] == [
+        ("bw.nccl-pair", ["n1", "n2"], "pass"),
+        ("bw.nccl-pair", ["n3", "n4"], "fail"),
+        ("bw.mpi-pair", ["n1", "n2"], "pass"),
+    ]
+    again = with_measured(found, ActiveTest.TORCH, pairs[:1])
+    assert len(again.measured) == 2
+    assert [each.id for each in again.report.findings] == ["bw.mpi-pair", "bw.nccl-pair"]
+
+
+def test_who_sends():
+    pool = Pool("p", BackendKind.SSH, nodes(4))
+    profile = Profile(name="b", framework="mpi", script="x.py", nodes=2)
+    assert senders(None, pool, ()).nodes == pool.nodes
+    assert senders(profile, pool, ()).nodes == pool.nodes[:2]
+    with pytest.raises(ActiveError, match="takes two"):
+        senders(replace(profile, nodes=1), pool, ())
+    with pytest.raises(ActiveError, match="n2 could not be reached"):
+        senders(None, pool, ("n2",))
 
 
 def fabric():
@@ -83,7 +134,7 @@ def test_real_torch(engine, home, pool):
     assert pair.problem == ""
     assert pair.gbytes_per_s > 0
     assert "sockets" in pair.transport
-    assert told == [(1, 1)]
+    assert told == [(0, 1), (1, 1)]
     assert home.find(pair.run).summary().profile == "active-torch"
     assert home.find(pair.run).summary().state == "succeeded"
 
@@ -106,5 +157,57 @@ def test_a_python_without_torch_is_the_problem(engine, pool, tmp_path):
     fake.chmod(0o755)
     (pair,) = measure(engine, ActiveTest.TORCH, pool, python=str(fake))
     assert pair.gbytes_per_s is None
-    assert "torch" in pair.problem
-    assert verdict(pair).verdict is Verdict.FAIL
+    assert pair.problem == "No module named 'torch'"
+    told = verdict(pair)
+    assert told.verdict is Verdict.SKIP  # nothing is known of the network
+    assert "not tried: No module named 'torch' (name a Python of the nodes that has it" in told.message
+
+
+def test_what_a_run_was_refused_for_is_told_with_what_to_do(engine, pool):
+    (pair,) = measure(engine, ActiveTest.TORCH, replace(pool, interface="nosuch0"), python=sys.executable)
+    assert (pair.run, pair.tried) == ("", False)
+    assert "nosuch0" in pair.problem
+    assert pair.hint
+    assert verdict(pair).verdict is Verdict.SKIP
+
+
+def test_it_can_be_called_off(engine, home, pool, tmp_path):
+    """The run of a pair whose ranks say nothing is stopped at once, not after a minute."""
+    fake = tmp_path / "python3"
+    fake.write_text("#!/bin/sh\nexec sleep 600\n")
+    fake.chmod(0o755)
+    off = threading.Event()
+    found = []
+    thread = threading.Thread(
+        target=lambda: found.extend(measure(engine, ActiveTest.TORCH, pool, python=str(fake), called_off=off))
+    )
+    thread.start()
+    deadline = time.monotonic() + 60
+    while not [each for each in home.list() if each.state == "running"] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    off.set()
+    thread.join(60)
+    assert [each.problem for each in found] == ["it was called off"]
+    (run,) = home.list()
+    assert run.state == "stopped"
+    (later,) = measure(engine, ActiveTest.TORCH, pool, python=str(fake), called_off=off)
+    assert (later.problem, later.run) == ("it was called off", "")
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_engine_that_is_closed_meanwhile_calls_it_off(home, pool, tmp_path, begun):
+    fake = tmp_path / "python3"
+    fake.write_text("#!/bin/sh\nexec sleep 60\n")
+    fake.chmod(0o755)
+    engine, off, found = Engine(home), threading.Event(), []
+    thread = threading.Thread(
+        target=lambda: found.extend(measure(engine, ActiveTest.TORCH, pool, python=str(fake), called_off=off))
+    )
+    thread.start()
+    deadline = time.monotonic() + 60
+    while begun and "running" not in [each.state for each in home.list()] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    off.set()
+    engine.close()
+    thread.join(60)
+    assert [(each.problem, each.tried) for each in found] == [("it was called off", False)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,8 @@ from textual.pilot import Pilot
 
 from rankdeck_profiles.errors import PlanError
 from rankdeck_profiles.library import Library
+from rankdeck_runs.active import ActiveTest, Measured
+from rankdeck_runs.active_findings import with_measured
 from rankdeck_runs.checking import Checked
 from rankdeck_runs.engine import Engine
 from rankdeck_runs.home import RunHome
@@ -227,6 +231,49 @@ async def test_leaving_while_nodes_are_asked_waits_for_nothing(place: Path) -> N
         assert desk(app).checks[0][2].cancelled()
 
 
+async def test_a_pool_with_a_node_missing_sends_nothing(place: Path) -> None:
+    app = deck(place, now=NOW)
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await opened(pilot, app)
+        await pilot.press("t")  # nothing is known yet: the key does nothing
+        await answered(pilot, app, replace(large(), unreached=("gpu009",)))
+        await pilot.press("t")
+        await sees(pilot, "Nothing was sent", "gpu009 could not be reached")
+
+
+async def test_the_cost_is_said_before_anything_is_sent(place: Path) -> None:
+    app = deck(place, now=NOW)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, app)
+        await answered(pilot, app, large())
+        await pilot.press("t")
+        await sees(pilot, "What sends", "an all-reduce over NCCL", "messages there and back")
+        await pilot.press("enter")
+        await sees(pilot, "Have pairs of nodes send?", "32 pairs of nodes, up to 16 at once", "slowed down")
+        await pilot.press("enter")  # Cancel has the focus
+        await sees(pilot, "Nodes x checks")
+        assert not desk(app).asked
+
+
+async def test_pairs_stand_in_their_nodes_rows(place: Path) -> None:
+    pairs = [
+        Measured((f"gpu{n:03}", f"gpu{n + 1:03}"), f"r{n}", 46.0 + n / 100, "NCCL") for n in range(1, 64, 2)
+    ]
+    pairs[4] = replace(pairs[4], gbytes_per_s=20.0)
+    app = deck(place, now=NOW)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, app)
+        await answered(pilot, app, with_measured(fixed(), ActiveTest.TORCH, pairs))
+        await sees(pilot, "2 x gpu[009-010]", "pairs")
+        await goldens.check(app, "preflight-pairs-80x24", place)
+        matrix = app.screen.query_one(CheckMatrix).matrix
+        assert matrix is not None
+        column = next(each for each in matrix.columns if each.ids == ("bw.nccl-pair",))
+        slow = next(row for row in matrix.rows if row.nodes == ("gpu009", "gpu010"))
+        (finding,) = matrix.cell(slow, column).findings
+        assert finding.message.startswith("gpu009 and gpu010: 20.00 GB/s over NCCL")
+
+
 @pytest.fixture
 def real(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RankdeckApp]:
     monkeypatch.setenv("RANKDECK_NODE_DIR", str(place / "node"))
@@ -250,3 +297,29 @@ async def test_real_nodes(real: RankdeckApp) -> None:
         await pilot.press("tab", "tab", "p")
         await sees(pilot, "Nodes x checks 3 x ", "127.0.0.1")
         await sees(pilot, "launch")
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+async def test_real_pairs_send(real: RankdeckApp) -> None:
+    """Three nodes: the last one is tried with the first when that one's own pair has ended."""
+    async with real.run_test(size=(160, 40)) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "enter")
+        await sees(pilot, "new run of a")
+        await pilot.press("p")
+        await sees(pilot, "Nodes x checks 3 x ")
+        await pilot.press("t")
+        await sees(pilot, "What sends")
+        await pilot.press("enter")
+        await sees(pilot, "2 pairs of nodes")
+        await pilot.press("right", "enter")
+        await sees(pilot, "of 2 pairs sent", "stop trying")
+        await until(pilot, lambda: "2 of 2" not in text(real) and "try pairs" in text(real), 180)
+        checked = real.screen.asking.checked  # type: ignore[attr-defined]
+        assert [each["pair"] for each in checked.measured] == [
+            ["127.0.0.1", "127.0.0.2"],
+            ["127.0.0.3", "127.0.0.1"],
+        ]
+        assert [each["problem"] for each in checked.measured] == ["", ""]
+        assert all("sockets" in each["transport"] for each in checked.measured)

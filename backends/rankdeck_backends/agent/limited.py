@@ -14,6 +14,8 @@ Captured = namedtuple("Captured", "status out err timed_out")
 """What a command did: `status` as a shell would show it (128 + n for signal n), None if it had to be left."""
 
 _MOST = 4 << 20
+_DEATH = 0.2
+"""Seconds for killed processes to be gone."""
 
 GROUPS = set()
 """The process groups of children that run now: whoever ends this process early ends them, too."""
@@ -23,6 +25,28 @@ def end_groups():
     """Kill what runs now."""
     for group in list(GROUPS):
         kill_group(group)
+
+
+class Allowance:
+    """How long the parts of one answer may take, so that all of it comes in time."""
+
+    def __init__(self, patience, spare):
+        """Begin.
+
+        Args:
+            patience: seconds from now for what is begun at once.
+            spare: seconds more for what follows from that.
+        """
+        self._patience = patience
+        self._end = time.monotonic() + patience + spare
+
+    def of(self, seconds):
+        """The limit of something that is begun at once and usually has `seconds`."""
+        return min(seconds, self._patience)
+
+    def following(self, seconds):
+        """The same of something that follows; nearly none is left if the patience was used up twice."""
+        return max(0.1, min(seconds, self._end - time.monotonic()))
 
 
 class Child:
@@ -63,7 +87,7 @@ class Child:
         os.close(fd)
 
     def end(self):
-        """Collect the process; kill it if its time is over. One in uninterruptible sleep is left behind."""
+        """Collect the process, or kill it if its time is over: then it is still to be reaped."""
         for fd in list(self.pipes):
             self.close(fd)
         self.status = _wait(self.pid, self.deadline)
@@ -72,7 +96,11 @@ class Child:
         if self.status is None:
             self.timed_out = True
             kill_group(self.pid)
-            _wait(self.pid, time.monotonic() + 0.2)
+
+    def reap(self, deadline):
+        """Collect one that was killed; one in uninterruptible sleep is left behind at the deadline."""
+        if self.timed_out:
+            _wait(self.pid, deadline)
 
 
 def capture(argv, seconds, environment=None, cwd=None):
@@ -162,11 +190,15 @@ def finish(children, ended=None):
             if fd not in owners[fd].pipes:
                 waiting.unregister(fd)
         now = time.monotonic()
-        for child in [child for child in under_way if not child.pipes or child.deadline <= now]:
+        done = [child for child in under_way if not child.pipes or child.deadline <= now]
+        for child in done:
             under_way.remove(child)
             for fd in child.pipes:
                 waiting.unregister(fd)
             child.end()
+        patience = time.monotonic() + _DEATH
+        for child in done:
+            child.reap(patience)
             following = ended(child) if ended else None
             if following is not None:
                 take(following)

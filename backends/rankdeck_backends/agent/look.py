@@ -21,6 +21,8 @@ _THERE_LIMIT = 20.0
 """Seconds for the program's interpreter to start and to find libraries: parallel file systems are slow."""
 _LONGEST = 20.0
 """Seconds for anything, if the request's `patience` does not say less."""
+_FOLLOWING = 2.5
+"""Seconds more for what can be asked only when something else has been answered."""
 _MPI_LIMIT = 10.0
 """Seconds for `mpirun --version`."""
 
@@ -44,8 +46,10 @@ class _Looking:
         self._files = {}
         self._calls = {}
         self._takers = {}
-        self._patience = field(request, "patience", float, _LONGEST)
-        self._commands = Commands(self._base, self._patience)
+        patience = field(request, "patience", float, _LONGEST)
+        self._calls["patience"] = patience
+        self._allowance = limited.Allowance(patience, _FOLLOWING)
+        self._commands = Commands(self._base, self._allowance)
         self._begin_files()
         self._begin_calls()
         self._begin_there()
@@ -68,7 +72,7 @@ class _Looking:
         return {"files": self._files, "commands": self._commands.found, "syscalls": calls}
 
     def _begin(self, function, seconds, take):
-        child = limited.begin_call(function, min(seconds, self._patience))
+        child = limited.begin_call(function, self._allowance.of(seconds))
         self._takers[child.pid] = (child, take)
 
     def _begin_files(self):
@@ -113,12 +117,12 @@ class _Looking:
             self._begin_libraries()
             return
         argv = [self._around.python, raw(sys.path[0]), b"there", self._around.python]
-        child = limited.begin(argv, min(_THERE_LIMIT, self._patience), self._ranks, self._around.cwd)
+        child = limited.begin(argv, self._allowance.of(_THERE_LIMIT), self._ranks, self._around.cwd)
         self._takers[child.pid] = (child, self._take_there)
 
     def _begin_libraries(self):
         argv = [os.fsencode(sys.executable), raw(sys.path[0]), b"there"]
-        child = limited.begin(argv, min(_THERE_LIMIT, self._patience), self._ranks, self._around.cwd)
+        child = limited.begin(argv, self._allowance.following(_THERE_LIMIT), self._ranks, self._around.cwd)
         self._takers[child.pid] = (child, self._take_libraries)
         return child
 

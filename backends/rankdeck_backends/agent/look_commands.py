@@ -51,14 +51,14 @@ class Commands:
         calls: what other tools answered that belongs to `syscalls`.
     """
 
-    def __init__(self, environment, patience):
+    def __init__(self, environment, allowance):
         """Begin; `children` are to be finished with `ended` told of each.
 
         Args:
             environment: {NAME: value} as bytes, in which they run.
-            patience: seconds that none may take longer.
+            allowance: `limited.Allowance`: how long they may take.
         """
-        self._patience = patience
+        self._allowance = allowance
         self.found = [_command(["env"], 0, _shown(environment), "")]
         self.calls = {}
         self.children = []
@@ -67,7 +67,7 @@ class Commands:
         self._refused = 0
         self._paths = _found(environment)
         for words, seconds in _wanted(b"nvidia-smi" in self._paths):
-            self._begin(words, seconds)
+            self._begin(words, allowance.of(seconds))
         if ["ip", "-json", "addr"] not in self._asked.values():
             self.found.append(_command(["ip", "-json", "addr"], 0, _interfaces(), ""))
 
@@ -80,7 +80,7 @@ class Commands:
         less = _without_refused(words, out + err) if self._refused < _REFUSALS else None
         if less is not None:
             self._refused += 1
-            return self._begin(less, GPU_LIMIT)
+            return self._begin(less, self._allowance.following(GPU_LIMIT))
         if words == ["ip", "-json", "addr"] and child.status != 0:  # RHEL 7's has no -json
             out, err, child.status = _interfaces(), "", 0
         if words[0] == "busctl":
@@ -97,7 +97,7 @@ class Commands:
         if path is None:
             return None
         argv = [path] + [raw(word) for word in words[1:]]
-        child = limited.begin(argv, min(seconds, self._patience), dict(self._environment, LC_ALL=b"C"))
+        child = limited.begin(argv, seconds, dict(self._environment, LC_ALL=b"C"))
         self._asked[child.pid] = words
         self.children.append(child)
         return child

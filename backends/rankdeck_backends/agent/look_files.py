@@ -129,6 +129,17 @@ def fabric():
         yield from _folder("/sys/class/" + kind, ["abi_version"])
 
 
+def counting():
+    """Yields what counts faults on links, and the time since the node was booted."""
+    yield from _one("/proc/uptime")
+    for device in _names("/sys/class/infiniband"):
+        for port in _names("/sys/class/infiniband/{}/ports".format(device)):
+            yield from _folder("/sys/class/infiniband/{}/ports/{}/counters".format(device, port), _COUNTERS)
+    for net in _names("/sys/class/net"):
+        if not _OF_CONTAINERS.match(net):
+            yield from _folder("/sys/class/net/" + net, ["carrier_changes"])
+
+
 def node(environment):
     """Yields all else.
 

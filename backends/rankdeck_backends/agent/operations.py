@@ -22,6 +22,7 @@ BY_CHILD = {
     # op: (function, seconds)
     "probe": (probe.answer, 15.0),
     "look": (_preflight("look", "answer"), 45.0),
+    "recount": (_preflight("recount", "answer"), 10.0),
     "listen": (_preflight("meet", "listen"), 60.0),
     "reach": (_preflight("meet", "reach"), 30.0),
     "log_in": (_preflight("log_in", "answer"), 120.0),

@@ -6,6 +6,7 @@ a library to ask: its import takes as long as all the rest. Keys: docs/preflight
 """
 
 import json
+import mmap
 import os
 import re
 import sys
@@ -15,10 +16,17 @@ from .encoding import text
 
 _LOAD_LIMIT = 3.0
 """Seconds for a library to load: cold caches on a parallel file system are slow."""
+_GPU_DRIVERS = ("/proc/driver/nvidia/version", "/sys/class/kfd/kfd")
+"""What is there where a GPU's driver is loaded: without one nothing can be said of the GPUs."""
 _LDCONFIG = b"/sbin/ldconfig"
 _VERSION = re.compile(r"^(\w+)(?::[^=\n]*)? = '([^'\n]*)'", re.MULTILINE)
 """A line of torch/version.py: `cuda: Optional[str] = '12.4'`."""
 _WHEEL = re.compile(r"nvidia[_-]nccl[_-]cu\d+-([\w.]+)\.dist-info$")
+_BUILT_FOR = {
+    "cuda": re.compile(rb"sm_\d+[af]?(?: (?:sm|compute)_\d+[af]?)*(?=\0)"),
+    "hip": re.compile(rb"gfx[0-9a-f]+(?::\w+[+-])*(?: gfx[0-9a-f]+(?::\w+[+-])*)*(?=\0)"),
+}
+"""CUDA_ARCH_FLAGS in torch's library, which torch.cuda.get_arch_list() gives (torch/csrc/cuda/Module.cpp)."""
 _CACHED = re.compile(rb"^\s*(\S+) \([^)]*\) => (\S+)$", re.MULTILINE)
 """A line of `ldconfig -p`."""
 
@@ -45,6 +53,8 @@ def answer(arguments):
         _tell("cuda_driver", _cuda_driver())
     _tell("nccl_libs", _nccl(cached, wheel))
     _tell("net_plugins", _plugins(cached))
+    if arguments and torch["state"] == "ok" and any(map(os.path.exists, _GPU_DRIVERS)):
+        _tell("torch", dict(torch, arch_list=architectures(torch)))  # again: last, as it reads 30 MB
     return 0
 
 
@@ -67,9 +77,30 @@ def _torch():
                 found = dict(_VERSION.findall(file.read(1 << 16)))
         except OSError:
             continue
-        version = found.get("__version__")
-        return {"state": "ok", "version": version, "cuda": found.get("cuda"), "hip": found.get("hip")}
+        told = {"state": "ok", "version": found.get("__version__"), "path": os.path.dirname(path)}
+        told.update((kind, found.get(kind)) for kind in _BUILT_FOR)
+        return told
     return {"state": "missing"}
+
+
+def architectures(torch):
+    """What torch has code for, as `torch.cuda.get_arch_list()` says it; empty where its library has none.
+
+    The text is looked for in the library: the call itself needs torch to be imported, which takes 2 to 5 s of
+    a CPU, and starts the GPU.
+    """
+    path = os.path.join(torch["path"], "lib", "libtorch_python.so")
+    kind = next((kind for kind in _BUILT_FOR if torch[kind]), None)
+    if kind is None:
+        return []
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as library:
+            for match in _BUILT_FOR[kind].finditer(library):
+                if library[match.start() - 1] == 0:
+                    return match.group().decode("ascii").split()
+    except (OSError, ValueError):  # not there; of size 0
+        pass
+    return []
 
 
 def _wheel():

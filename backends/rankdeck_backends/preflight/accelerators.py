@@ -96,6 +96,8 @@ class Accelerators:
         """Why nvidia-smi has no row for any GPU, for checks that need one."""
         if self.pci and not self.nvidia_functions:
             return "no NVIDIA GPU on this node"
+        if self.smi.hung:
+            return "nvidia-smi gave no answer"
         return "nvidia-smi lists no GPU"
 
     @cached_property

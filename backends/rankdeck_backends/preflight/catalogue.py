@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rankdeck_backends.preflight import (
+    active,
     clock,
     fabric_ethernet,
     fabric_identity,
@@ -50,11 +51,14 @@ CHECKS: tuple[Check, ...] = (
     *limits.CHECKS,
     *clock.CHECKS,
 )
+"""Those that are made of what was read."""
+EVERY: tuple[Check, ...] = (*CHECKS, *active.CHECKS)
+"""Those that have nodes send, too."""
 
 
 def find(check_id: str) -> Check | None:
     """The check of that id."""
-    return next((check for check in CHECKS if check.id == check_id), None)
+    return next((check for check in EVERY if check.id == check_id), None)
 
 
 def explain(check: Check) -> str:

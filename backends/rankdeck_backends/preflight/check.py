@@ -23,6 +23,7 @@ class Group(StrEnum):
     FILES = "files"
     LIMITS = "limits"
     CLOCK = "clock"
+    ACTIVE = "active tests"
 
 
 class Scope(StrEnum):
@@ -43,7 +44,10 @@ PoolRule = Callable[[ProbedPool], Outcome]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check. The words are what `rankdeck check --explain ID` prints."""
+    """One check. The words are what `rankdeck check --explain ID` prints.
+
+    One without functions is an active test: what pairs of nodes come to is judged where they are run.
+    """
 
     id: str
     group: Group

@@ -251,9 +251,9 @@ def _has_route(node: ProbedNode, own: Gid, other: Gid) -> bool | None:
         return None
     try:
         routes = json.loads(listed.stdout)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return any(
+    return isinstance(routes, list) and any(
         isinstance(route, dict) and route.get("dev") == own.netdev and _leads(str(route.get("dst")), other)
         for route in routes
     )

@@ -10,6 +10,7 @@ from rankdeck_backends.preflight.check import Check, Group
 from rankdeck_backends.preflight.comparing import odd_ones, told
 from rankdeck_backends.preflight.fabric_ports import NO_RDMA
 from rankdeck_backends.preflight.finding import Evidence, Outcome, failed, passed, skipped, warned
+from rankdeck_backends.preflight.recounted import Recounted
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
 from rankdeck_profiles.fabric.devices import ROOT, Device, Kind, Port
 from rankdeck_profiles.readings import digits
@@ -25,6 +26,8 @@ COUNTERS = {
 
 ERRORS = 10
 """From more than this on, ibqueryerrors reports a counter (infiniband-diags)."""
+
+AGAIN = "and again 5 s later (not before a launch)"
 
 FLAPS = 10
 """Changes of the carrier since the driver was loaded; a node that starts has two."""
@@ -49,17 +52,49 @@ def errors(node: ProbedNode, pool: ProbedPool) -> Outcome:
     if not counted:
         return skipped("no error counters" if node.fabric.ports else NO_RDMA)
     many = [each for each in counted if each[2] > ERRORS]
-    if not many:
-        return passed(f"no counter of {len({port.name for port, *_ in counted})} ports is above {ERRORS}")
-    listed = "; ".join(
-        f"{port.name} {name} {'at least ' if value >= top else ''}{value}"
-        for port, name, value, top in many[:3]
-    )
+    again = node.recounted
+    now = _growing(again, [(port, name) for port, name, *_ in counted])
+    if not many and not now:
+        which = f"no counter of {len({port.name for port, *_ in counted})} ports is above {ERRORS}"
+        return passed(which if again is None else f"{which}, and none grew {again.span}")
+    told_of = []
+    if again is not None and now:
+        told_of.append(f"errors on the wire now: {_few(text for text, _ in now)} {again.span}")
+    if many:
+        listed = _few(
+            f"{port.name} {name} {'at least ' if value >= top else ''}{value}"
+            for port, name, value, top in many
+        )
+        told_of.append(f"errors on the wire since the counters were cleared: {listed}")
     return warned(
-        f"errors on the wire since the counters were cleared: {listed}"
-        + (f"; and {len(many) - 3} more" if len(many) > 3 else ""),
+        "; ".join(told_of),
+        *(evidence for _, evidence in now[:8]),
         *(Evidence.of(f"{port.path}/counters/{name}", value) for port, name, value, _ in many[:8]),
     )
+
+
+def _growing(again: Recounted | None, counters: Iterable[tuple[Port, str]]) -> list[tuple[str, Evidence]]:
+    """Those that grew between two looks, in words, each with what was read."""
+    if again is None:
+        return []
+    grown = (
+        (port, name, path, growth)
+        for port, name in counters
+        if (growth := again.grown.get(path := f"{port.path}/counters/{name}")) is not None
+    )
+    return [
+        (
+            f"{port.name} {name} grew by {growth.by}",
+            Evidence.of(path, f"{growth.before}, then {growth.after}"),
+        )
+        for port, name, path, growth in grown
+    ]
+
+
+def _few(texts: Iterable[str]) -> str:
+    """The first three, and how many more there are."""
+    listed = list(texts)
+    return "; ".join(listed[:3]) + (f"; and {len(listed) - 3} more" if len(listed) > 3 else "")
 
 
 def flap(node: ProbedNode, pool: ProbedPool) -> Outcome:
@@ -71,12 +106,24 @@ def flap(node: ProbedNode, pool: ProbedPool) -> Outcome:
     if len(pool) > 2 and max(changes.values()) > FLAPS_TO_COMPARE:
         limit = FLAP_RATIO * _usual(pool)
         many |= {name: number for name, number in changes.items() if number > max(limit, FLAPS_TO_COMPARE)}
+    again = node.recounted
+    if again is not None and (rising := [name for name in changes if _carrier(name) in again.grown]):
+        grown = {name: again.grown[_carrier(name)] for name in rising}
+        return warned(
+            "the carrier comes and goes now: "
+            + ", ".join(f"{name} changed {growth.by} times" for name, growth in grown.items())
+            + f" {again.span}",
+            *(
+                Evidence.of(_carrier(name), f"{growth.before}, then {growth.after}")
+                for name, growth in grown.items()
+            ),
+        )
     if not many:
         return passed(f"the carrier changed at most {max(changes.values())} times")
     listed = ", ".join(f"{name} {number} times" for name, number in many.items())
     return warned(
         f"the carrier came and went: {listed} (the pool's median is {_usual(pool):g})",
-        *(Evidence.of(f"/sys/class/net/{name}/carrier_changes", number) for name, number in many.items()),
+        *(Evidence.of(_carrier(name), number) for name, number in many.items()),
     )
 
 
@@ -134,6 +181,10 @@ def mtu_uniform(pool: ProbedPool) -> Outcome:
     return passed(f"MTU {next(iter(values.values()))} on every node", *evidence[:2])
 
 
+def _carrier(interface: str) -> str:
+    return f"/sys/class/net/{interface}/carrier_changes"
+
+
 def _usual(pool: ProbedPool) -> float:
     return median(number for node in pool for number in _changes(node).values())
 
@@ -144,7 +195,7 @@ def _changes(node: ProbedNode) -> dict[str, int]:
     own |= {gid.netdev for port in node.fabric.ports for gid in port.gids if gid.netdev}
     found = {}
     for name in sorted(own):
-        changes = digits(node.readings.file(f"/sys/class/net/{name}/carrier_changes"))
+        changes = digits(node.readings.file(_carrier(name)))
         if changes is not None:
             found[name] = changes
     return found
@@ -208,8 +259,9 @@ CHECKS = (
         id="ib.errors",
         group=Group.FABRIC,
         title="no errors on the wire",
-        reads=f"{ROOT}/*/ports/*/counters/{{{','.join(COUNTERS)}}}",
-        rule=f"warn: one of them is above {ERRORS}; a counter that has reached its end means `at least`",
+        reads=f"{ROOT}/*/ports/*/counters/{{{','.join(COUNTERS)}}}, {AGAIN}",
+        rule=f"warn: one of them is above {ERRORS}, or grew between two looks; one that has reached its "
+        "end means `at least`",
         symptom="`Got completion with error 12` (IBV_WC_RETRY_EXC_ERR) under load, sometimes after days",
         fix="change the cable or transceiver; clear the counters with perfquery -R (as root) and look again",
         source="infiniband-diags ibqueryerrors; nccl issues 1664, 1814",
@@ -219,8 +271,9 @@ CHECKS = (
         id="ib.flap",
         group=Group.FABRIC,
         title="links do not flap",
-        reads="/sys/class/net/*/carrier_changes of the RDMA devices' interfaces",
-        rule=f"warn: more than {FLAPS}, or more than {FLAP_RATIO} times the pool's median",
+        reads=f"/sys/class/net/*/carrier_changes of the RDMA devices' interfaces, {AGAIN}",
+        rule=f"warn: more than {FLAPS}, more than {FLAP_RATIO} times the pool's median, or more at a second "
+        "look",
         symptom="`Got completion with error 12` or 5, now and then",
         fix="look at the cable and the switch's log",
         source="linux Documentation/ABI/testing/sysfs-class-net; Azure/azurehpc-health-checks",

@@ -23,6 +23,14 @@ _NO_DEVICES = 6
 def driver(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """gpu.driver on one node."""
     gpus = node.gpus
+    if gpus.smi.hung and node.hurried is not None:
+        return warned(
+            f"nvidia-smi gave no answer within the {node.hurried:g} s that a launch waits: what it has "
+            "to say is not known",
+            Evidence.of(gpus.smi.hung.line, "no answer"),
+            fix="see whether `rankdeck check`, which waits longer, has an answer: if not, a GPU or driver "
+            "hangs; if so, persistence mode (nvidia-smi -pm 1, as root) makes it quick",
+        )
     if gpus.smi.hung:
         return failed(
             "nvidia-smi gave no answer in its time: a GPU or the driver hangs",
@@ -218,9 +226,10 @@ CHECKS = (
         id="gpu.driver",
         group=Group.GPU,
         title="the GPU driver answers",
-        reads="nvidia-smi --query-gpu (20 s at most), /proc/driver/nvidia/version",
-        rule="fail: it ends with an error and no rows, or does not answer in its time; warn: other versions "
-        "on other nodes; skip: no NVIDIA GPU, or no nvidia-smi while the driver is loaded",
+        reads="nvidia-smi --query-gpu (20 s at most, 5 before a launch), /proc/driver/nvidia/version",
+        rule="fail: it ends with an error and no rows, or does not answer within 20 s; warn: it does not "
+        "within the 5 s of a launch, or other versions on other nodes; skip: no NVIDIA GPU, or no nvidia-smi "
+        "while the driver is loaded",
         symptom="Failed to initialize NVML: Driver/library version mismatch, or torch.cuda.is_available() is "
         "False",
         fix="reboot the node, so that module and libraries are of one version again; keep unattended "

@@ -11,6 +11,7 @@ from rankdeck_backends.preflight.check import Check, Group
 from rankdeck_backends.preflight.finding import Finding, Outcome, Verdict, skipped, worst
 from rankdeck_backends.preflight.subject import Asked, ProbedNode, ProbedPool
 from rankdeck_profiles.fabric.rules import FabricVariables, compute
+from rankdeck_profiles.masking import shown
 from rankdeck_profiles.readings import Readings
 
 _BETWEEN_MACHINES = (Group.FABRIC, Group.OFED, Group.GPUDIRECT)
@@ -80,7 +81,10 @@ class Report:
     def _keep(self) -> dict[str, Any]:
         found = self.variables.nodes if self.variables else {}
         return {
-            node: {each.name: {"value": each.value, "source": each.source} for each in variables.keep}
+            node: {
+                each.name: {"value": shown(each.name, each.value), "source": each.source}
+                for each in variables.keep
+            }
             for node, variables in found.items()
         }
 
@@ -98,7 +102,8 @@ def judge(
     everyone = ProbedPool(
         tuple(ProbedNode(name, found) for name, found in readings.items()), asked or Asked()
     )
-    reached = replace(everyone, nodes=tuple(node for node in everyone if node.reached))
+    answered = tuple(node for node in everyone if node.reached)
+    reached = replace(everyone, nodes=answered, unread=len(everyone) - len(answered))
     variables = _variables(reached)
     findings: list[Finding] = []
     for check in checks:

@@ -11,6 +11,7 @@ from rankdeck_backends.preflight.alike import Alike, alike
 from rankdeck_backends.preflight.check import Group
 from rankdeck_backends.preflight.finding import Evidence, Finding, Verdict
 from rankdeck_backends.preflight.judge import Report
+from rankdeck_backends.preflight.variables import variables_of
 from rankdeck_profiles.nodes import folded
 
 EVIDENCE_SHOWN = 12
@@ -42,6 +43,7 @@ def as_markdown(report: Report, *, title: str = "Preflight") -> str:
     blocks += _section("Warnings", warnings)
     blocks += _lines("Explained by the above", effects, "explained_by")
     blocks += _lines("Handled by what rankdeck sets", handled, "handled_by")
+    blocks += _variables(report)
     blocks += ["## All checks", _table(report.findings), *_skipped(report.findings)]
     return "\n\n".join(blocks) + "\n"
 
@@ -114,6 +116,21 @@ def _lines(heading: str, entries: list[Alike], by: str) -> list[str]:
         for entry in entries
     ]
     return [f"## {heading}", "\n".join(rows)]
+
+
+def _variables(report: Report) -> list[str]:
+    """What a launch sets for the network, and what it leaves as it is."""
+    told = variables_of(report)
+    blocks = []
+    for kept, heading in ((False, "Set by a launch for the network"), (True, "Set already, and kept")):
+        rows = [
+            f"- {_code(f'{each.name}={each.value}')} on {_code(folded(each.nodes))}: {plain(each.why)}"
+            for each in told
+            if each.kept is kept
+        ]
+        if rows:
+            blocks += [f"## {heading}", "\n".join(rows)]
+    return blocks
 
 
 def _table(findings: Iterable[Finding]) -> str:

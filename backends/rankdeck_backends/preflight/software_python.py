@@ -27,6 +27,12 @@ def python(node: ProbedNode, pool: ProbedPool) -> Outcome:
     if state == "missing":
         judged = warned if pool.asked.framework in ANY_PROGRAM else failed
         return judged(f"there is no {asked} on this node", evidence)
+    if state == "timeout" and node.hurried is not None:
+        return warned(
+            f"{asked} did not start within the {node.hurried:g} s that a launch waits: ranks will be as slow",
+            evidence,
+            fix="see whether `rankdeck check`, which waits longer, has an answer",
+        )
     if state == "timeout":
         return failed(
             f"{asked} did not start in its time",
@@ -73,8 +79,11 @@ def torch(node: ProbedNode, pool: ProbedPool) -> Outcome:
     if state != "ok":
         return failed(f"torch cannot be loaded: {state}", evidence, fix="reinstall torch in that environment")
     built_for = [str(each) for each in answer.get("arch_list") or () if isinstance(each, str)]
-    lacking = {name: arch for name, arch in _architectures(node).items() if not _covered(arch, built_for)}
-    if built_for and lacking:
+    gpus = _architectures(node)
+    if gpus and not built_for:
+        return passed(f"torch {text(answer, 'version')}; which GPUs it is built for is not known", evidence)
+    lacking = {name: arch for name, arch in gpus.items() if not _covered(arch, built_for)}
+    if lacking:
         return failed(
             f"this torch has no code for {', '.join(f'{name} ({arch})' for name, arch in lacking.items())}",
             Evidence.of("torch.cuda.get_arch_list()", " ".join(built_for)),
@@ -203,8 +212,9 @@ CHECKS = (
         group=Group.SOFTWARE,
         title="the profile's Python",
         reads="the profile's interpreter after its setup lines: path, version, sys.prefix",
-        rule="fail: it is missing, does not start, or major.minor differs between nodes; warn: the same for "
-        "framework command, or the patch version or the environment differs",
+        rule="fail: it is missing, does not start (within 20 s), or major.minor differs between nodes; warn: "
+        "the same for framework command, it does not start within the 5 s of a launch, or the patch version "
+        "or the environment differs",
         symptom="python: command not found on the workers, or modules that only the head node has",
         fix="use one environment on a shared file system, or the same image on all nodes",
         source="deepspeedai/DeepSpeed issue 3489",
@@ -216,8 +226,8 @@ CHECKS = (
         id="sw.torch",
         group=Group.SOFTWARE,
         title="the same torch, built for these GPUs",
-        reads="in that interpreter: torch.__version__, torch.version.cuda and hip, get_arch_list(); "
-        "nvidia-smi compute_cap",
+        reads="of the torch which that interpreter would import, without importing it: version.py, and in "
+        "libtorch_python.so the text that get_arch_list() gives; nvidia-smi compute_cap",
         rule="fail: version or build differs, it is on some nodes only, or it has no code for a GPU that is "
         "there",
         symptom="no kernel image is available for execution on the device; errors in unpickling or in a "

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from rankdeck_backends.preflight.accelerators import Accelerators
+from rankdeck_backends.preflight.recounted import Recounted, recounted
 from rankdeck_profiles.fabric.choice import Choice, choose
 from rankdeck_profiles.fabric.node import NodeFabric
 from rankdeck_profiles.readings import Readings
@@ -49,6 +50,10 @@ class Asked:
         return self.slots_of.get(node, self.slots)
 
 
+FULL_PATIENCE = 20.0
+"""Seconds that a tool has to answer where no launch waits for it; one silent for so long hangs."""
+
+
 @dataclass(frozen=True)
 class ProbedNode:
     """One node and what was read there; what the text means is worked out once, when first asked for."""
@@ -60,6 +65,17 @@ class ProbedNode:
     def reached(self) -> bool:
         """Whether anything was read on it, beside why it could not be reached."""
         return bool(self.readings.files or self.readings.commands or set(self.readings.syscalls) - {"ssh"})
+
+    @property
+    def hurried(self) -> float | None:
+        """Seconds that tools had, where that was less than usual: their silence then says little."""
+        patience = self.readings.number("patience")
+        return patience if patience is not None and patience < FULL_PATIENCE else None
+
+    @cached_property
+    def recounted(self) -> Recounted | None:
+        """The counters that were read twice; None: they were read once."""
+        return recounted(self.readings)
 
     @cached_property
     def fabric(self) -> NodeFabric:
@@ -83,6 +99,8 @@ class ProbedPool:
 
     nodes: tuple[ProbedNode, ...]
     asked: Asked = field(default_factory=Asked)
+    unread: int = 0
+    """How many nodes more there are, of which nothing is known."""
 
     def __iter__(self) -> Iterator[ProbedNode]:
         return iter(self.nodes)
@@ -99,12 +117,12 @@ class ProbedPool:
     def on_one_machine(self) -> bool:
         """Whether ranks need no network to other machines: one node, or the local backend's loopback ones.
 
-        A recorded node alone stands for several such nodes.
+        A recorded node alone stands for several such nodes, unless it was one of those.
         """
-        if self.asked.recorded:
-            return False
         addresses = self.asked.addresses.values()
-        return len(self.nodes) == 1 or (bool(addresses) and all(_is_loopback(each) for each in addresses))
+        if addresses and all(is_loopback(each) for each in addresses):
+            return True
+        return len(self.nodes) + self.unread == 1 and not self.asked.recorded
 
     @property
     def distinct(self) -> tuple[ProbedNode, ...]:
@@ -134,7 +152,8 @@ class ProbedPool:
         return self.nodes[0]
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Whether an address leads to the machine itself; one that is none does not."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import Pool, Profile
 from rankdeck_tui.cli import output
 
@@ -18,45 +16,49 @@ if TYPE_CHECKING:
 BAR = 30
 
 
-class ActiveError(RankdeckError):
-    """The test can't be made."""
-
-
-def tried(engine: Engine, args: Namespace, profile: Profile | None, pool: Pool, checked: Checked) -> Checked:
-    """What was checked, with the pairs' findings; without them if the user says no.
+def refuse_what_cannot_be(args: Namespace, profile: Profile | None, pool: Pool) -> None:
+    """Before any node is asked.
 
     Raises:
         ActiveError: there are no two nodes, or nobody is there to be asked.
     """
     from rankdeck_runs import active
-    from rankdeck_runs.active_findings import with_measured
 
-    wanted = profile.nodes if profile is not None and profile.nodes is not None else len(pool.nodes)
-    nodes = pool.nodes[:wanted]
-    if len(nodes) < 2:
-        raise ActiveError(f"pool {pool.name} has one node: an active test takes two", "name another pool")
+    active.senders(profile, pool, ())
+    if not args.yes and not sys.stdin.isatty():
+        raise active.ActiveError("--active asks first, and there is no terminal to ask on", "add --yes")
+
+
+def tried(engine: Engine, args: Namespace, profile: Profile | None, pool: Pool, checked: Checked) -> Checked:
+    """What was checked, with the pairs' findings; without them if the user says no, or a node is missing."""
+    from rankdeck_runs import active
+    from rankdeck_runs.active_findings import findings_of, with_measured
+
+    try:
+        those = active.senders(profile, pool, checked.unreached)
+    except active.ActiveError as error:
+        output.say(f"--active {args.active}: {error.message}")
+        return checked
     test = active.ActiveTest(args.active)
-    output.say(f"--active {test}: {active.cost(test, len(active.disjoint(nodes)))}")
+    output.say(f"--active {test}: {active.cost(test, len(active.disjoint(those.nodes)))}")
     if not args.yes and not _agreed():
         output.say("nothing was sent")
         return checked
     found = active.measure(
         engine,
         test,
-        replace(pool, nodes=nodes),
+        those,
         base=profile,
         python=args.python or (profile.python if profile is not None else "") or "python3",
         progress=_show,
     )
-    report = with_measured(checked.report, test, found)
-    for finding in report.findings[len(checked.report.findings) :]:
+    checked = with_measured(checked, test, found)
+    for finding in findings_of(checked, test):
         output.say(f"{finding.verdict}  {finding.message}")
-    return replace(checked, report=report)
+    return checked
 
 
 def _agreed() -> bool:
-    if not sys.stdin.isatty():
-        raise ActiveError("--active asks first, and there is no terminal to ask on", "add --yes")
     print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

@@ -11,6 +11,7 @@ from rankdeck_backends.preflight.alike import Alike, alike
 from rankdeck_backends.preflight.check import Check
 from rankdeck_backends.preflight.finding import Finding, Verdict
 from rankdeck_backends.preflight.judge import Report
+from rankdeck_backends.preflight.variables import variables_of
 from rankdeck_profiles.nodes import folded
 from rankdeck_tui import words
 from rankdeck_tui.cli import output
@@ -50,6 +51,7 @@ def show(report: Report, title: str) -> None:
         print()
     for line in _short(groups, len(report.nodes)):
         print(line)
+    _print_variables(report)
     _print_sum(report, title)
 
 
@@ -112,6 +114,32 @@ def _short(groups: Iterable[Alike], count: int) -> Iterator[str]:
         break_on_hyphens=False,
     )
     yield ""
+
+
+def _print_variables(report: Report) -> None:
+    """What a launch sets for the network, and what it leaves as it is."""
+    told = variables_of(report)
+    for kept, heading in (
+        (False, "a launch sets for the network:"),
+        (True, "set already, and kept as it is:"),
+    ):
+        those = [each for each in told if each.kept is kept]
+        if those:
+            print(output.paint(heading, output.GREY, sys.stdout))
+        for each in those:
+            text = f"{each.name}={each.value}  {each.where(len(report.nodes))}: {each.why}"
+            _print_lines(output.printable(text), "  ", " " * 6)
+    for note in report.variables.notes if report.variables else ():
+        _print_lines(output.printable(note), "  ", "  ")
+    if told:
+        print()
+
+
+def _print_lines(text: str, first: str, following: str) -> None:
+    for line in textwrap.wrap(
+        text, _width(), initial_indent=first, subsequent_indent=following, break_on_hyphens=False
+    ):
+        print(line)
 
 
 def _print_sum(report: Report, title: str) -> None:

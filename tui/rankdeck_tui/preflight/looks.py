@@ -22,8 +22,9 @@ SHORT: Final = {
     Group.FILES: "files",
     Group.LIMITS: "limits",
     Group.CLOCK: "clock",
+    Group.ACTIVE: "pairs",
 }
-"""Headings of folded groups: ten of them and a node's name in 76 cells."""
+"""Headings of folded groups: all of them and a node's name in 76 cells."""
 
 _WORDS: Final = {
     Mark.FAIL: "fail",

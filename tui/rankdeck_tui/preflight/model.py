@@ -121,17 +121,20 @@ class Matrix:
     report: Report
     rows: tuple[Row, ...]
     columns: tuple[Column, ...]
-    _by_place: Mapping[tuple[str | None, str], Finding] = field(repr=False)
+    _by_place: Mapping[tuple[str | None, str], Sequence[Finding]] = field(repr=False)
 
     def cell(self, row: Row, column: Column) -> Cell:
         """The findings at one place."""
         names: Iterable[str | None] = (None,) if row.of_pool else row.nodes
-        found = tuple(
+        all_here = (
             finding
             for check in column.ids
             for name in names
-            if (finding := self._by_place.get((name, check))) is not None
+            for finding in self._by_place.get((name, check), ())
         )
+        found = tuple(
+            {id(finding): finding for finding in all_here}.values()
+        )  # a pair is found at both nodes
         if not found:
             return Cell(None)
         worst = max((mark_of(finding) for finding in found), key=lambda mark: mark.weight)
@@ -148,7 +151,10 @@ def matrix(
         groups: those that are unfolded, and how far.
         nodes: the first nodes of rows that are unfolded to single nodes.
     """
-    by_place = {(finding.node, finding.id): finding for finding in report.findings}
+    by_place: dict[tuple[str | None, str], list[Finding]] = {}
+    for finding in report.findings:
+        for node in _places(finding):
+            by_place.setdefault((node, finding.id), []).append(finding)
     return Matrix(report, _rows(report, nodes), _columns(report, groups), by_place)
 
 
@@ -163,11 +169,23 @@ def group_of(check_id: str) -> Group | None:
     return check.group if check is not None else None
 
 
+def _places(finding: Finding) -> tuple[str | None, ...]:
+    """The rows that a finding stands in: its node's, the pool's, or both of a pair that was tried."""
+    pair = finding.node is None and group_of(finding.id) is Group.ACTIVE
+    return finding.nodes if pair else (finding.node,)
+
+
 def _rows(report: Report, unfolded: frozenset[str]) -> tuple[Row, ...]:
     marks: dict[str, dict[str, Mark]] = {node: {} for node in report.nodes}
+    of_pool = False
     for finding in report.findings:
-        if finding.node is not None:
-            marks.setdefault(finding.node, {})[finding.id] = mark_of(finding)
+        mark = mark_of(finding)
+        for node in _places(finding):
+            if node is None:
+                of_pool = True
+                continue
+            known = marks.setdefault(node, {})
+            known[finding.id] = max(mark, known.get(finding.id, mark), key=lambda each: each.weight)
     alike: dict[tuple[tuple[str, Mark], ...], list[str]] = {}
     for node, found in marks.items():
         alike.setdefault(tuple(found.items()), []).append(node)
@@ -177,7 +195,7 @@ def _rows(report: Report, unfolded: frozenset[str]) -> tuple[Row, ...]:
         together = [tuple(names)] if names[0] not in unfolded else [(name,) for name in names]
         rows += [(badness, Row(_name(each), each)) for each in together]
     rows.sort(key=lambda each: each[0])
-    pool = [Row(POOL_ROW, (), of_pool=True)] if report.of_pool else []
+    pool = [Row(POOL_ROW, (), of_pool=True)] if of_pool else []
     return (*pool, *(row for _, row in rows))
 
 

@@ -5,28 +5,43 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.events import DescendantFocus
 
 from rankdeck_backends.preflight.finding import Verdict
+from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import Pool, Profile
 from rankdeck_tui import words
 from rankdeck_tui.look.draw import Part, Parts
 from rankdeck_tui.preflight import detail
 from rankdeck_tui.preflight.asking import Asking
 from rankdeck_tui.preflight.grid import CheckMatrix
+from rankdeck_tui.preflight.trying import Trying
 from rankdeck_tui.screens.base import DeckScreen
+from rankdeck_tui.screens.confirm import ConfirmScreen
+from rankdeck_tui.screens.pick import PickScreen
 from rankdeck_tui.widgets.bars import KeyBar, TitleBar
 from rankdeck_tui.widgets.lines import Lines
 from rankdeck_tui.widgets.plan_view import wrapped
 from rankdeck_tui.widgets.prompt import Prompt
 
+if TYPE_CHECKING:
+    from rankdeck_runs.active import ActiveTest, Measured
+
+BAR = 20
+"""Cells of the bar of an active test."""
+SENDERS = {
+    "torch": ("torch", "an all-reduce over NCCL, without GPUs over Gloo"),
+    "mpi": ("mpi4py", "messages there and back, by mpirun"),
+}
+"""Name and words of each active test (`rankdeck_runs.active.ActiveTest`)."""
 NARROW = 100
 """Cells below which the finding stands under the matrix."""
 LOWEST_SHARED = 16
@@ -40,6 +55,13 @@ class PreflightScreen(DeckScreen):
         Binding("r", "again", "ask again", tooltip="Ask the nodes again", id="preflight.again"),
         Binding(
             "w", "write", "write", tooltip="Write the report to a file: .md or .json", id="preflight.write"
+        ),
+        Binding(
+            "t",
+            "send",
+            "try pairs",
+            tooltip="Have pairs of nodes send to each other (says the cost first), or end that",
+            id="preflight.send",
         ),
         Binding("tab", "pane", "next pane", tooltip="To the matrix, to the finding", id="preflight.pane"),
         Binding("shift+tab", "pane", "Previous pane", show=False, id="preflight.previous_pane"),
@@ -57,6 +79,7 @@ class PreflightScreen(DeckScreen):
         self.profile = profile
         self.pool = pool
         self.asking = Asking()
+        self.trying = Trying()
 
     def compose(self) -> ComposeResult:
         """Title, progress or matrix, finding, keys."""
@@ -77,6 +100,7 @@ class PreflightScreen(DeckScreen):
     def on_unmount(self) -> None:
         """Nobody waits for the answer any more."""
         self.asking.forget()
+        self.trying.call_off()
 
     # Showing.
 
@@ -88,6 +112,8 @@ class PreflightScreen(DeckScreen):
             self.query_one(CheckMatrix).show(asking.checked.report)
             if first:
                 self.query_one(CheckMatrix).focus()
+        if (error := self.trying.take(self._take_pairs)) is not None:
+            self.notify(error.message, title="Nothing was sent", severity="error", markup=False)
         self._show()
 
     def _show(self) -> None:
@@ -125,6 +151,8 @@ class PreflightScreen(DeckScreen):
             said = asking.progress[-1] if asking.progress else "asking the nodes"
             took = words.duration(time.monotonic() - asking.since)
             return [(f"{look.glyphs.checking} {took} ", ink.busy), (said, ink.dim)]
+        if self.trying.under_way:
+            return self._sending()
         if asking.error is not None:
             return [(f"{look.glyphs.failed} {asking.error.message}", ink.bad)]
         if asking.checked is None:
@@ -139,6 +167,13 @@ class PreflightScreen(DeckScreen):
         if report.verdict is Verdict.WARN:
             return [(f"{look.glyphs.warning} nothing stops a launch; there are warnings", ink.warn)]
         return [(f"{look.glyphs.succeeded} nothing stops a launch", ink.good)]
+
+    def _sending(self) -> list[Part]:
+        """The bar of an active test."""
+        ink, done, total = self.deck.look.ink, self.trying.done, self.trying.total
+        full = BAR * done // total if total else 0
+        bar = "#" * full + "." * (BAR - full)
+        return [(f"[{bar}] ", ink.busy), (f"{done} of {words.plural(total, 'pair')} sent", ink.dim)]
 
     def _show_progress(self) -> None:
         ink, asking = self.deck.look.ink, self.asking
@@ -176,11 +211,17 @@ class PreflightScreen(DeckScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """There is nothing to write, and no pane to go to, before the first answer."""
-        return self.has_class("-told") if action in ("write", "pane") else True
+        return self.has_class("-told") if action in ("write", "pane", "send") else True
+
+    def key_words(self, binding: Binding) -> str:
+        """The same key begins a test and ends it."""
+        if binding.action == "send" and self.trying.under_way:
+            return "stop trying"
+        return super().key_words(binding)
 
     def action_again(self) -> None:
         """Ask the nodes again; what is known stays on screen until they have answered."""
-        if not self.asking.under_way:
+        if not self.asking.under_way and not self.trying.under_way:
             self.asking.begin(self.deck.engine, self.profile, self.pool)
             self._show()
 
@@ -201,6 +242,50 @@ class PreflightScreen(DeckScreen):
             self.query_one(CheckMatrix).focus()
         else:
             self.dismiss(None)
+
+    # Active tests.
+
+    @work
+    async def action_send(self) -> None:
+        """Have pairs send: which test, then its cost, then the person says so. Under way: end it."""
+        from rankdeck_runs import active
+        from rankdeck_runs.checking import BY_MPIRUN
+
+        if self.trying.under_way:
+            self.trying.call_off()
+            self.refresh_bindings()
+            self.notify("The pairs' runs are being ended.", title="Called off", markup=False)
+            return
+        checked = self.asking.checked
+        if checked is None or self.asking.under_way:
+            return
+        try:
+            pool = active.senders(self.profile, self.pool, checked.unreached)
+        except RankdeckError as error:
+            self.notify(error.message, title="Nothing was sent", severity="warning", markup=False)
+            return
+        by_mpi = self.profile is not None and self.profile.framework in BY_MPIRUN
+        first = active.ActiveTest.MPI if by_mpi else active.ActiveTest.TORCH
+        picked = await self.app.push_screen_wait(
+            PickScreen("What sends", [(str(test), *SENDERS[test]) for test in active.ActiveTest], str(first))
+        )
+        if picked is None:
+            return
+        test = active.ActiveTest(picked)
+        cost = active.cost(test, len(active.disjoint(pool.nodes)))
+        if await self.app.push_screen_wait(ConfirmScreen("Have pairs of nodes send?", [cost], "Send")):
+            python = (self.profile.python if self.profile is not None else "") or "python3"
+            self.trying.begin(self.deck.engine, test, pool, self.profile, python)
+            self.refresh_bindings()
+            self._show()
+
+    def _take_pairs(self, test: ActiveTest, found: Sequence[Measured]) -> None:
+        from rankdeck_runs.active_findings import with_measured
+
+        assert self.asking.checked is not None
+        self.asking.checked = with_measured(self.asking.checked, test, found)
+        self.query_one(CheckMatrix).show(self.asking.checked.report)
+        self.refresh_bindings()
 
     # The report as a file.
 

@@ -73,12 +73,23 @@ def run(args: Namespace) -> int:
     _refuse_what_excludes(args)
     if args.explain is not None:
         return _explain(args.explain)
+    if args.record is not None:
+        from rankdeck_runs import recorded
+
+        recorded.make_folder(args.record)
     checked, title = _replayed(args) if args.replay is not None else _live(args)
     if args.record is not None:
         from rankdeck_runs import recorded
 
-        for path in recorded.write(args.record, checked.readings):
+        written = recorded.write(args.record, checked.readings)
+        for path in written:
             output.say(f"recorded {path}")
+        if others := recorded.others_in(args.record, written):
+            more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+            output.say(
+                f"{args.record} has other records, too, which --replay of the folder takes in: "
+                f"{', '.join(others[:3])}{more}"
+            )
     _show(args, checked, title)
     if checked.unreached or checked.unread:
         return EXIT_UNREACHED
@@ -112,18 +123,29 @@ def _refuse_what_excludes(args: Namespace) -> None:
 def _explain(check_id: str) -> int:
     from rankdeck_backends.preflight import catalogue
 
-    check = catalogue.find(check_id)
+    check = catalogue.find(check_id.lower())
     if check is None:
-        from difflib import get_close_matches
-
-        ids = [each.id for each in catalogue.CHECKS]
-        near = get_close_matches(check_id, ids, n=3)
-        meant = f"did you mean {' or '.join(near)}? " if near else ""
-        raise CheckError(f"there is no check {check_id!r}", f"{meant}checks: {', '.join(ids)}")
+        raise CheckError(f"there is no check {check_id[:80]!r}", _meant(check_id.lower()))
     from rankdeck_tui.cli.checkview import explanation
 
     print(explanation(check))
     return EXIT_OK
+
+
+def _meant(wanted: str) -> str:
+    """Those of a kind, if it names one; else those that are near; else which kinds there are."""
+    from difflib import get_close_matches
+
+    from rankdeck_backends.preflight import catalogue
+
+    ids = [each.id for each in catalogue.EVERY]
+    kinds = list(dict.fromkeys(each.partition(".")[0] for each in ids))
+    kind, _, rest = wanted.rstrip("*").partition(".")
+    if kind in kinds and not rest:
+        return f"of {kind} there are: {', '.join(each for each in ids if each.startswith(f'{kind}.'))}"
+    if near := get_close_matches(wanted[:80], ids, n=3):
+        return f"did you mean {' or '.join(near)}?"
+    return f"ids begin with {', '.join(kinds)}; `--explain {kinds[0]}` lists those of one kind"
 
 
 def _live(args: Namespace) -> tuple[Checked, str]:
@@ -137,11 +159,13 @@ def _live(args: Namespace) -> tuple[Checked, str]:
     else:
         profile, pool = profile_and_pool(args.profile, args.overrides, args.pool)
     framework = profile.framework if profile is not None else args.framework or DEFAULT_FRAMEWORK
+    if args.active is not None:
+        from rankdeck_tui.cli import active
+
+        active.refuse_what_cannot_be(args, profile, pool)
     with engine() as running:
         checked = wait_for(running.check(profile, pool, output.say, framework=framework))
-        if args.active is not None and not checked.unreached:
-            from rankdeck_tui.cli import active
-
+        if args.active is not None:
             checked = active.tried(running, args, profile, pool, checked)
     what = f"profile {profile.name} on pool {pool.name}" if profile is not None else f"pool {pool.name}"
     return checked, f"{what}, {framework}"
