@@ -76,6 +76,8 @@ class Problem:
     text: str
     """What was found and what is allowed."""
     fix: str
+    is_choice: bool = False
+    """It can be read in two ways, and `Duplicates` says which."""
 
     def __str__(self) -> str:
         if not self.lines:

@@ -106,6 +106,7 @@ class Page:
                     f"{first.host} is there {len(group)} times, with slots {each_says}",
                     "correct the file, or choose: --duplicates sum adds them up, --duplicates first keeps "
                     "the first",
+                    is_choice=True,
                 )
             )
             return first.slots
