@@ -261,6 +261,8 @@ def _port(entry: str, text: str | None) -> int | None:
 
 
 def _range(entry: str, pattern: str) -> list[str]:
+    if pattern.count("[") != pattern.count("]"):
+        raise NodeSyntaxError(entry, 'a bracket is not closed; a range is written as in "gpu[001-004,007]"')
     if not _RANGE.fullmatch(pattern):
         raise NodeSyntaxError(entry, f"allowed: {ALLOWED}; several nodes are several strings")
     try:
