@@ -78,11 +78,12 @@ class Page:
             self.problems.append(
                 Problem((), "it names no node", "write a host a line, such as gpu01 slots=8")
             )
-        by_name = dict(zip((node.name for node in named(nodes)), lines, strict=True))
+        members = named(nodes)
+        by_name = dict(zip((node.name for node in members), lines, strict=True))
         return Hostfile(
             self.format,
             self.why,
-            named(nodes),
+            members,
             by_name,
             tuple(self.left_out),
             tuple(self.notes),

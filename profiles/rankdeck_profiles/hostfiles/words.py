@@ -41,6 +41,8 @@ def word_of(text: str) -> Word:
     Raises:
         WordError: it is no host.
     """
+    if is_host(text):  # nearly every word of nearly every file
+        return Word((text,))
     if match := _SSH.fullmatch(text):
         user, rest = _user(match[1])
         host, port = _address_and_number(rest)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from textual.events import Paste
 from textual.message import Message
 from textual.widgets import Input
@@ -26,31 +28,25 @@ class NodeList(Table, can_focus=False):
         """Show what was understood."""
         ink = look.ink
         self.count = understood.total or "none yet"
-        told = {
-            "Login, GPUs": any(place.login for place in understood.places),
-            "From": any(place.origin for place in understood.places),
-        }
-        self.columns = tuple(column for column in COLUMNS if told.get(column.name, True))
+        told = (
+            True,
+            any(place.login for place in understood.places),
+            True,
+            any(place.origin for place in understood.places),
+        )
+        self.columns = tuple(itertools.compress(COLUMNS, told))
+        inks = (ink.text, ink.dim, ink.text, ink.dim)
         self.set_rows(
             [
                 Row(
                     place.name,
                     tuple(
-                        [cell]
-                        for column, cell in zip(
-                            COLUMNS,
-                            (
-                                (place.name, ink.text),
-                                (place.login, ink.dim),
-                                (place.slots, ink.text),
-                                (place.origin, ink.dim),
-                            ),
-                            strict=True,
-                        )
-                        if told.get(column.name, True)
+                        [(text, style)]
+                        for text, style in itertools.compress(zip(cells, inks, strict=True), told)
                     ),
                 )
                 for place in understood.places
+                for cells in ((place.name, place.login, place.slots, place.origin),)
             ],
             empty=[[("Names, a host file's path, or a host file pasted into Nodes.", ink.dim)]],
         )
