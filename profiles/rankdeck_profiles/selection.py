@@ -6,13 +6,14 @@ is all of worker-0 and GPUs 0 and 2 of worker-1. Names may be ranges, and severa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rankdeck_profiles import ranges
 from rankdeck_profiles.errors import PoolError
 from rankdeck_profiles.matching import Nodes, UnknownNodeError
-from rankdeck_profiles.model import Pool, PoolNode
+from rankdeck_profiles.model import Pool, PoolNode, Profile
 from rankdeck_profiles.nodes import numbers
 
 Slots = tuple[int, ...] | None
@@ -56,6 +57,28 @@ def select(pool: Pool, choice: Choice) -> Pool:
     if not nodes:
         raise PoolError(f"no node of pool '{pool.name}' is left", "choose fewer to leave out")
     return replace(pool, nodes=nodes)
+
+
+def fitted(
+    profile: Profile, choice: Choice, before: Pool, after: Pool, typed: Collection[str] = ()
+) -> Profile:
+    """A profile whose counts give way to what was chosen: nodes and GPUs that are named are all used.
+
+    Args:
+        profile: with the counts of its file.
+        choice: what was chosen.
+        before: the whole pool.
+        after: what `select` made of it.
+        typed: counts that were given for this time, too; they stay.
+    """
+    given_way: list[str] = []
+    if choice.nodes is not None or choice.include is not None:
+        given_way.append("nodes")
+    gpus = {node.name: (node.gpus, node.hidden_gpus) for node in before.nodes}
+    if any(gpus[node.name] != (node.gpus, node.hidden_gpus) for node in after.nodes):
+        given_way += ["procs_per_node", "process_count"]
+    changes: dict[str, Any] = {key: None for key in given_way if key not in typed}
+    return replace(profile, **changes) if changes else profile
 
 
 def filter_of(pool: Pool, text: str) -> dict[str, Slots]:

@@ -162,6 +162,11 @@ def test_some_nodes_and_some_gpus_of_a_pool(rankdeck: Shell) -> None:
     assert planned("--nodes", "w[2-3]") == {"w2.x.org": 4, "w3.x.org": 4}
     assert planned("--nodes", "w3,w2", "--set", "nodes=1") == {"w3.x.org": 4}
     assert planned("--include", "w0@w1:0,2") == {"w0.x.org": 4, "w1.x.org": 2}
+    rankdeck.save_profile("many", pool="lab", nodes=4, procs_per_node=4)
+    plan = rankdeck.json("plan", "many", "--offline", "--include", "w1:0,2")
+    assert (plan["world_size"], len(plan["nodes"])) == (2, 1)
+    done = rankdeck("plan", "many", "--offline", "--include", "w1:0,2", "--set", "procs_per_node=4", status=2)
+    assert "4 ranks on node w1.x.org, which takes 2 (GPUs 0,2 chosen)" in done.stderr
     assert planned("--exclude", "w0", "--set", "nodes=3") == {"w1.x.org": 4, "w2.x.org": 4, "w3.x.org": 4}
     done = rankdeck("plan", "it", "--offline", "--nodes", "w9", status=2)
     assert "\"w9\" is no node of pool 'lab'" in done.stderr

@@ -138,3 +138,22 @@ def test_a_thousand_nodes_are_understood_quickly(tmp_path: Path) -> None:
     took = time.monotonic() - began
     assert found.total == "1,000 nodes, 8,000 slots"
     assert took < 5, "a thousand lines take a small part of a second on an idle machine"
+
+
+async def test_the_composer_s_nodes_are_a_number_or_names(place: Path) -> None:
+    app = deck(place)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "j", "enter")
+        await sees(pilot, "new run of resnet", "4 ranks on 2 nodes")
+        field = app.screen.query_one("#nodes", Input)
+        for typed, seen in (
+            ("n2", "2 ranks on 1 node"),
+            ("n9", '"n9" is no node of pool'),
+            ("n[2,1]", "node n2 1/2"),
+            ("n1:0", "1 rank on 1 node"),
+            ("1", "2 ranks on 1 node"),
+            ("-1", "nodes = -1"),
+        ):
+            field.value = typed
+            await sees(pilot, seen)

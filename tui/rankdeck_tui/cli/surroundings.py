@@ -53,8 +53,7 @@ def profile_and_pool(
         name_or_path: PROFILE.
         overrides: each `--set`.
         pool_name: `--pool`, or None: the profile's own pool, and without one this machine.
-        choice: what of the pool is used. Nodes named one by one are all used, whatever number of nodes the
-            profile has.
+        choice: what of the pool is used; the profile's own counts give way to it.
 
     Raises:
         ProfileError, PoolError: there is none, or it says something that cannot be.
@@ -65,17 +64,11 @@ def profile_and_pool(
     pool = recorded if recorded is not None else saved.pool_for(profile, pool_name)
     if not choice:
         return profile, pool
-    from dataclasses import replace
+    from rankdeck_profiles.selection import fitted, select
 
-    from rankdeck_profiles.selection import select
-
-    if (choice.nodes is not None or choice.include is not None) and not _sets_nodes(overrides):
-        profile = replace(profile, nodes=None)
-    return profile, select(pool, choice)
-
-
-def _sets_nodes(overrides: Sequence[str]) -> bool:
-    return any(text.partition("=")[0].strip() == "nodes" for text in overrides)
+    chosen = select(pool, choice)
+    typed = {text.partition("=")[0].strip() for text in overrides}
+    return fitted(profile, choice, pool, chosen, typed), chosen
 
 
 def _recorded_pool(profile: Profile) -> Pool | None:

@@ -113,7 +113,7 @@ class ComposerScreen(DeckScreen):
                     composition.pool_names(), composition.pool_name(), label=composition.shown, id="pool"
                 ))  # fmt: skip
                 for name, label, hint in (
-                    ("nodes", "Nodes", "all of the pool"),
+                    ("nodes", "Nodes", "all; or 2, or n[1-2]"),
                     ("procs_per_node", "Ranks a node", ""),
                     ("process_count", "Ranks in all", "in place of ranks a node"),
                     ("args", "Arguments", "none"),
