@@ -34,6 +34,9 @@ class Nodes:
             self._by_host.setdefault(node.host, []).append(node)
             self._by_short.setdefault(short(node.host), []).append(node)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
+
     def find(self, name: str) -> PoolNode:
         """The node: by its own name, by its host, or by its short name where that is of one node only.
 

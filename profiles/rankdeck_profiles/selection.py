@@ -90,7 +90,8 @@ def filter_of(pool: Pool, text: str) -> dict[str, Slots]:
     known = Nodes(pool.nodes, f"pool '{pool.name}'")
     found: dict[str, Slots] = {}
     for piece in _pieces(text):
-        names, slots = _name_and_slots(text, piece)
+        # One of several ports of a host is `host:22` by name, and no host with GPU 22.
+        names, slots = ([piece], None) if piece in known else _name_and_slots(text, piece)
         for node in _nodes_of(known, names):
             if slots is not None:
                 _check(pool, node, slots)

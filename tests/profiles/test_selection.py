@@ -48,6 +48,7 @@ def slots(chosen: Pool) -> dict[str, list[int]]:
         ("w[0-1] slots=2", Choice(exclude="w0:0-1"), {"w1": [0, 1]}),
         ("w[0-1] gpus=4,6 slots=2", Choice(include="w0:6"), {"w0": [6]}),
         ("w[0-3] slots=1", Choice(nodes="w3,w[0-1]", exclude="w0"), {"w3": [0], "w1": [0]}),
+        ("localhost:[1-2] slots=2".replace("[1-2]", "22"), Choice(include="localhost:0"), {"localhost": [0]}),
         ("[fe80::1] slots=2", Choice(include="[fe80::1]:1"), {"fe80::1": [1]}),
     ],
 )

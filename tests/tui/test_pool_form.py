@@ -157,3 +157,30 @@ async def test_the_composer_s_nodes_are_a_number_or_names(place: Path) -> None:
         ):
             field.value = typed
             await sees(pilot, seen)
+
+
+async def test_nodes_are_picked_by_typing_and_marking(place: Path) -> None:
+    (place / "config/pools/h100.toml").write_text('backend = "ssh"\nnodes = ["gpu[001-500]"]\nslots = 2\n')
+    app = deck(place)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "j", "enter")
+        await sees(pilot, "1,000 ranks on 500 nodes")
+        await pilot.press("n")
+        await sees(pilot, "Nodes of h100", "gpu001")
+        await pilot.press(*"47", "tab", "tab")
+        await sees(pilot, "* gpu047", "* gpu147", "  gpu247")
+        await pilot.press("enter")
+        await sees(pilot, "4 ranks on 2 nodes")
+        assert value(app, "nodes") == "gpu047,gpu147"
+        app.screen.query_one("#preview").focus()
+        await pilot.press("n", *"gpu01", "ctrl+a", "enter")
+        await sees(pilot, "20 ranks on 10 nodes")
+        assert value(app, "nodes") == "gpu[010-019]"
+        app.screen.query_one("#preview").focus()
+        await pilot.press("n", "ctrl+a", "enter")
+        await sees(pilot, "1,000 ranks on 500 nodes")
+        assert value(app, "nodes") == ""
+        app.screen.query_one("#preview").focus()
+        await pilot.press("n", *"gpu123", "enter")
+        await sees(pilot, "2 ranks on 1 node")
