@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.widgets import Input
 
 from rankdeck_profiles import ranges
 from rankdeck_profiles.model import Pool
@@ -39,16 +40,27 @@ class PickNodes(PickScreen):
         """The name with its mark."""
         return f"{'*' if key in self._marked else ' '} {name}"
 
+    # A key that was typed just before may still wait in the field's queue: marks wait behind it, so that only
+    # what the person has narrowed to is marked.
+
     def action_mark(self) -> None:
         """Mark the node under the cursor, or take its mark away; the cursor goes on."""
+        self.query_one(Input).call_later(self._mark)
+
+    def action_mark_shown(self) -> None:
+        """Mark every node that is shown; once more takes the marks away."""
+        self.query_one(Input).call_later(self._mark_shown)
+
+    def _mark(self) -> None:
+        self.refresh_rows()
         table = self.query_one(Table)
         if table.cursor_key is not None:
             self._marked ^= {table.cursor_key}
             self.refresh_rows()
             table.action_move(1)
 
-    def action_mark_shown(self) -> None:
-        """Mark every node that is shown; once more takes the marks away."""
+    def _mark_shown(self) -> None:
+        self.refresh_rows()
         names = {row.key for row in self.query_one(Table).rows}
         self._marked = self._marked - names if names <= self._marked else self._marked | names
         self.refresh_rows()
