@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cli.on_terminal import Terminal
 from cli.user import COMMAND, LIMIT, Shell
 
 
@@ -63,6 +64,33 @@ def test_a_conflict_stops_unless_a_way_is_chosen(rankdeck: Shell) -> None:
     assert nodes(added) == [("a01", 6), ("a02", 1)]
     kept = rankdeck.json("pools", "new", "first", "--from", "hosts", "--duplicates", "first")
     assert nodes(kept) == [("a01", 4), ("a02", 1)]
+
+
+def test_a_person_is_asked_about_a_conflict(rankdeck: Shell) -> None:
+    rankdeck.write("hosts", "a01 slots=4\na01 slots=2\n")
+
+    def answered(name: str, *answers: str) -> int:
+        terminal = Terminal(rankdeck, "pools", "new", name, "--from", "hosts", NO_COLOR="1")
+        try:
+            for answer in answers:
+                terminal.until("or stop [stop]: ")
+                terminal.type(answer + "\r")
+            return terminal.end()
+        finally:
+            terminal.close()
+
+    assert answered("lab", "add", "sum") == 0
+    assert nodes(rankdeck.json("pools", "show", "lab")) == [("a01", 6)]
+    assert answered("none", "") == 2
+    assert not (rankdeck.folder / "config/pools/none.toml").exists()
+
+
+def test_json_may_stand_before_the_verb(rankdeck: Shell) -> None:
+    rankdeck.write("hosts", "a01\n")
+    assert (
+        json.loads(rankdeck("pools", "--json", "new", "lab", "--from", "hosts").stdout)["format"] == "plain"
+    )
+    assert json.loads(rankdeck("pools", "--json", "show", "lab").stdout)["name"] == "lab"
 
 
 def test_standard_input_is_read(rankdeck: Shell) -> None:

@@ -53,7 +53,7 @@ def understood(args: Namespace) -> Hostfile:
     duplicates = Duplicates(args.duplicates or Duplicates.STOP)
     found = read_source(args.source, args.nodes, form=form, duplicates=duplicates)
     conflicts = [problem for problem in found.problems if problem.is_choice]
-    if conflicts and args.duplicates is None and args.source != "-" and may_ask():
+    if conflicts and args.duplicates is None and args.source != "-" and not args.json and may_ask():
         for problem in conflicts:
             output.warning(str(problem))
         way = ask(

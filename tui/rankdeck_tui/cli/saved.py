@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
-from argparse import Namespace
+from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,8 +51,9 @@ def add_verbs(parser: CommandParser, kind: str) -> dict[str, CommandParser]:
         sub.add_argument(
             "name", metavar="NAME", help=f"the {kind}'s name" if name != "show" else "its name or path"
         )
+    # A verb's own default would take back what stands before it: `rankdeck pools --json show lab`.
     parsers["show"].add_argument(
-        "--json", action="store_true", default=False, help="print one JSON document on stdout"
+        "--json", action="store_true", default=SUPPRESS, help="print one JSON document on stdout"
     )
     parsers["copy"].add_argument("new_name", metavar="NEW", help="the copy's name")
     parsers["remove"].add_argument("--yes", action="store_true", help="do not ask, even on a terminal")

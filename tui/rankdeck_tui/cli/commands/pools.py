@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import SUPPRESS, Namespace
 from typing import TYPE_CHECKING, Any
 
 from rankdeck_profiles.errors import PoolError
@@ -33,7 +33,9 @@ def configure(parser: CommandParser) -> None:
     new.add_argument("--backend", metavar="NAME", help="ssh or local (default: ssh)")
     new.add_argument("--slots", metavar="N", type=int, help="ranks a node takes (default: its GPUs, else 1)")
     new.add_argument("--interface", metavar="NAME", help="the network interface to use, e.g. ib0")
-    new.add_argument("--json", action="store_true", default=False, help="print what was understood as JSON")
+    new.add_argument(
+        "--json", action="store_true", default=SUPPRESS, help="print what was understood as JSON"
+    )
     add_set(new)
     add_set(verbs["edit"])
 
