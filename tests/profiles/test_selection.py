@@ -153,3 +153,25 @@ def test_a_pool_file_chooses_too(tmp_path):
 def test_numbers_in_few_words():
     assert spans((0, 1, 2, 3, 6)) == "0-3,6"
     assert spans(()) == ""
+
+
+def test_a_group_of_the_site_stands_for_those_of_its_nodes_that_the_pool_has(tmp_path, monkeypatch):
+    (tmp_path / "groups.conf").write_text(
+        "[Main]\ndefault: lab\n[lab]\nmap: sed -n 's/^$GROUP:\\(.*\\)/\\1/p' $CFGDIR/groups\n"
+    )
+    (tmp_path / "groups").write_text("some: w[2-9]\nother: x[1-3]\n")
+    monkeypatch.setenv("CLUSTERSHELL_CFGDIR", str(tmp_path))
+    whole = pool("w[0-3].example.org slots=2")
+    assert [node.name for node in select(whole, Choice(nodes="@some")).nodes] == [
+        "w2.example.org",
+        "w3.example.org",
+    ]
+    assert [node.name for node in select(whole, Choice(exclude="@some")).nodes] == [
+        "w0.example.org",
+        "w1.example.org",
+    ]
+    assert len(select(whole, Choice(nodes="w0,@some")).nodes) == 3
+    with pytest.raises(UnknownNodeError, match="no node of group @other is in the pool"):
+        select(whole, Choice(nodes="@other"))
+    with pytest.raises(PoolError, match="no such group"):
+        select(whole, Choice(include="@nothing"))
