@@ -22,14 +22,12 @@ def lines_of(text: str) -> tuple[list[Line], list[Remark]]:
     if text.startswith(_BOM):
         text = text[1:]
         notes.append(
-            Remark(None, "a byte order mark at the start was skipped; mpirun and deepspeed stop at it")
-        )
-    if "\r" in text:
-        notes.append(
             Remark(
-                None, "Windows line ends (CR) were skipped; mpirun and deepspeed take them as part of a name"
+                None, "a byte order mark at the start was skipped; others take it as part of the first name"
             )
         )
+    if "\r" in text:
+        notes.append(Remark(None, "Windows line ends (CR) were skipped; mpirun takes them as part of a name"))
     found = []
     for number, raw in enumerate(_ENDS.split(text), start=1):
         line = raw.split("#", 1)[0]
