@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from rankdeck_profiles import hostfiles
 from rankdeck_profiles.hostfiles import Duplicates, Format, Hostfile, HostfileError
+from rankdeck_profiles.nodes import entries_of, expand
 
 
 def slots(found: Hostfile) -> dict[str, int | None]:
@@ -236,6 +237,9 @@ def test_slurm_lists_of_real_clusters(expression, hosts):
         ("n1 slots=0", "takes no ranks"),
         ("n1 slots=99999", "1 to 4096"),
         ("n1:0", "takes no ranks"),
+        ("n1:ssh slots=1", "behind : is no number"),
+        ("[ : slots=1", "not closed"),
+        ("n1: slots=1", "behind : is no number"),
         ("n1 4", "slots=4"),
         ("n1 slots", '"slots" is not known'),
         ("n1 colour=red", '"colour" is not known'),
@@ -285,6 +289,9 @@ def test_no_text_breaks_it(text, form):
     for name in names:
         assert name.isprintable()
         assert " " not in name
+        assert name.count(":") != 1 or name.rpartition(":")[2].isdigit()
+    # What is saved as a pool is what was understood.
+    assert expand(entries_of(found.nodes)) == found.nodes
 
 
 @settings(max_examples=200, deadline=None)

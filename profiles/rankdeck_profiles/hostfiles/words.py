@@ -49,7 +49,7 @@ def word_of(text: str) -> Word:
         return Word(_hosts(host), user, _port(port) if port is not None else None)
     user, rest = _user(text)
     host, number = _address_and_number(rest)
-    if rest.startswith("["):
+    if ":" in host:
         return Word((host,), user, _port(number) if number is not None else None)
     return Word(_hosts(host), user, None, number)
 
@@ -92,6 +92,7 @@ def _user(text: str) -> tuple[str | None, str]:
 
 
 def _address_and_number(text: str) -> tuple[str, int | None]:
+    """The host and the number behind it. A colon is only in an IPv6 address."""
     if match := _BRACKETED.fullmatch(text):
         if ":" in match[1]:
             return _ipv6(match[1]), int(match[2][:6]) if match[2] else None
@@ -99,6 +100,10 @@ def _address_and_number(text: str) -> tuple[str, int | None]:
         return _ipv6(text), None
     elif match := _COUNTED.fullmatch(text):
         return match[1], int(match[2][:9])
+    elif ":" in text:
+        raise WordError(
+            f'"{text}": what stands behind : is no number of slots', "write host:N, with N from 1"
+        )
     return text, None
 
 
