@@ -13,7 +13,8 @@ from rankdeck_backends import package, ssh_errors
 from rankdeck_backends.base import NodeError, Step
 from rankdeck_backends.connection import AgentConnection
 from rankdeck_backends.ssh_channel import AgentSession, SshChannel
-from rankdeck_backends.ssh_config import CONFIG_VARIABLE, ConfigError, HostSettings, SshConfig
+from rankdeck_backends.ssh_config import ConfigError, HostSettings, SshConfig
+from rankdeck_backends.ssh_includes import CONFIG_VARIABLE
 from rankdeck_backends.ssh_login import DroppedError, log_in, say_goodbye
 from rankdeck_profiles.model import PoolNode
 

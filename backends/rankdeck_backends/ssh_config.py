@@ -12,19 +12,19 @@ from typing import Any, cast
 
 import asyncssh
 
+from rankdeck_backends import ssh_include_order, ssh_includes
 from rankdeck_backends.ssh_hostkeys import GLOBAL_FILES, USER_FILES, KnownHosts, Trust, expand
 from rankdeck_backends.ssh_keys import KeyRing, Keys
 
-CONFIG_VARIABLE = "RANKDECK_SSH_CONFIG"
-"""Path of an ssh config to use in place of the user's and the system's, as with `ssh -F`."""
-DEFAULT_CONFIGS = ("~/.ssh/config", "/etc/ssh/ssh_config")
-"""ssh_config(5): the first value found for a setting counts."""
 KEEPALIVE_INTERVAL = 5
 KEEPALIVE_COUNT = 3
 # Measured: curve25519 costs the client a fifth of the post-quantum default; AES-GCM half of chacha20 per
 # byte, since it takes fewer calls per packet.
 _KEX = "^curve25519-sha256,curve25519-sha256@libssh.org"
 _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
+
+
+ssh_include_order.mend()
 
 
 class ConfigError(Exception):
@@ -70,13 +70,8 @@ class SshConfig:
     """Reads the settings of hosts. Key and known_hosts files are read once, however many hosts there are."""
 
     def __init__(self, client_factory: Callable[[], asyncssh.SSHClient] = asyncssh.SSHClient) -> None:
-        override = os.environ.get(CONFIG_VARIABLE)
-        names = (
-            [override]
-            if override
-            else [p for p in DEFAULT_CONFIGS if os.access(Path(p).expanduser(), os.R_OK)]
-        )
-        self._paths = [Path(name).expanduser() for name in names]
+        override = os.environ.get(ssh_includes.CONFIG_VARIABLE)
+        self._paths = ssh_includes.default_configs()
         self._ssh = ["ssh", "-F", override] if override else ["ssh"]
         self._known_hosts = KnownHosts()
         self._keyring = KeyRing()

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
+from rankdeck_profiles import gpu_choice
 from rankdeck_profiles.facts import NodeFacts
-from rankdeck_profiles.leftovers import LEFTOVERS, Leftover
+from rankdeck_profiles.leftovers import LEFTOVERS, VISIBLE_DEVICES, Leftover
 from rankdeck_profiles.masking import shown
 from rankdeck_profiles.model import BackendKind, Pool, Profile
 from rankdeck_profiles.placement import Placement, Share
@@ -48,6 +49,9 @@ def common(
         name, why = interface
         settings += [Setting(variable, name, why) for variable in INTERFACE_VARIABLES]
     found = (facts or {}).get(share.node.name)
+    gpus = gpu_choice.chosen(share.node, found)
+    if gpus is not None:
+        settings.append(Setting(VISIBLE_DEVICES, ",".join(map(str, gpus)), "the GPUs chosen of this node"))
     if found is not None:
         ranks = _ranks_on_machine(found, placement, facts or {}, ranks_start_more)
         threads = max(1, found.cpus // ranks)

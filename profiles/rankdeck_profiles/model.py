@@ -95,6 +95,12 @@ class PoolNode:
     """What the backend connects to: a host name, an ~/.ssh/config alias or a loopback address."""
     user: str | None = None
     port: int | None = None
+    slots: int | None = None
+    """How many ranks this node takes; None: as the pool says."""
+    gpus: tuple[int, ...] | None = None
+    """The GPUs to use, by the numbers of nvidia-smi; None: all there are, but for `hidden_gpus`."""
+    hidden_gpus: tuple[int, ...] = ()
+    """GPUs to leave alone, where it is not known how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +115,5 @@ class Pool:
     interface: str | None = None
     """The network interface for rendezvous and data; None: the one that holds the node's address."""
     source: Path | None = None
+    notes: tuple[str, ...] = ()
+    """What was noticed in reading it that a person should know."""

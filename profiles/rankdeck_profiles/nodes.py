@@ -1,4 +1,4 @@
-"""Node names as pools write them: `gpu[001-004]`, `alice@gpu007:2222`, `[fe80::7]:22`, and host files."""
+"""Node names as pools write them: `gpu[001-004]`, `alice@gpu007:2222`, `[fe80::7]:22`, `gpu9 slots=4`."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ import ipaddress
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from rankdeck_profiles import ranges
 from rankdeck_profiles.errors import PoolError
 from rankdeck_profiles.model import PoolNode
 
-MAX_RANGE = 65536
-"""The most nodes one range may stand for; more is a slip of the finger, and would be held in memory whole."""
-
 ALLOWED = (
-    'a host name, an address or a range such as "gpu[001-004]"; "user@" before and ":port" after if needed'
+    'a host name, an address, a range such as "gpu[001-004]" or a group of this site such as "@gpu"; '
+    '"user@" before and ":port" after if needed, "slots=N" and "gpus=0,2" behind'
 )
 """What an entry may be, for messages."""
+
+MAX_SLOTS = 4096
+"""The most slots of one node: more than machines have CPUs."""
 
 _IPV6 = re.compile(r"\[([0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?)\](?::(.*))?", re.ASCII)
 _RANGE = re.compile(r"(?:[A-Za-z0-9._-]|\[[0-9,/-]+\])+", re.ASCII)
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*", re.ASCII)
+_GROUP = re.compile(r"@[A-Za-z0-9_*][A-Za-z0-9._:*-]*", re.ASCII)
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._$+\\-]*", re.ASCII)
-_SPAN = re.compile(r"(\d+)-(\d+)")
 
 
 class NodeSyntaxError(PoolError):
@@ -33,79 +35,106 @@ class NodeSyntaxError(PoolError):
         entry: the entry as written.
     """
 
-    def __init__(self, entry: str, why: str) -> None:
-        super().__init__(f'"{entry}": {why}')
+    def __init__(self, entry: str, why: str, hint: str = "") -> None:
+        super().__init__(f'"{entry}": {why}', hint)
         self.entry = entry
 
 
 @dataclass(frozen=True, slots=True)
-class HostfileLine:
-    """One node of a host file."""
+class Listed:
+    """What entries stand for."""
 
-    entry: str
-    slots: int | None
-    line: int
+    nodes: tuple[PoolNode, ...]
+    notes: tuple[str, ...] = ()
+    """What a person should know: a node that one range names twice."""
 
 
 def expand(entries: Iterable[str]) -> tuple[PoolNode, ...]:
-    """The nodes that a pool's `nodes` stand for.
+    """The nodes that a pool's `nodes` stand for. As `listed`, without the notes."""
+    return listed(entries).nodes
+
+
+def listed(entries: Iterable[str]) -> Listed:
+    """The nodes that a pool's `nodes` stand for, and what is to be said of them.
 
     Args:
-        entries: host names, addresses or ranges, each with an optional user and port. Ranges are read by
-            ClusterShell's NodeSet; group names are not looked up.
+        entries: host names, addresses, ranges or groups of the site, each with an optional user and port, and
+            behind it words for its nodes: `slots=4` (how many ranks each takes), `gpus=0,2` (only these),
+            `gpus=^1` (all but these).
 
     Returns:
-        The nodes in the order written (a range in its own order). A node's name is its host; where one host
-        is listed with several ports, it is host:port.
+        The nodes in the order written. A node's name is its host; where one host is listed with several
+        ports, it is host:port. A node that one range names twice is there once.
 
     Raises:
         NodeSyntaxError: an entry cannot be read.
         PoolError: a node is listed twice.
     """
-    nodes = [node for entry in entries for node in _expand_entry(entry)]
-    ports: dict[str, set[int | None]] = {}
-    for node in nodes:
-        ports.setdefault(node.host, set()).add(node.port)
-    named = [
-        PoolNode(_with_port(node), node.host, node.user, node.port) if len(ports[node.host]) > 1 else node
-        for node in nodes
-    ]
-    twice = [name for name, count in Counter(node.name for node in named).items() if count > 1]
+    notes: list[str] = []
+    nodes = [node for entry in entries for node in _expand_entry(entry, notes)]
+    with_names = named(nodes)
+    twice = repeated(with_names)
     if twice:
         raise PoolError(
             f"listed more than once: {', '.join(twice)}",
             "every node of a pool is listed once; `slots` says how many ranks it takes",
         )
-    return tuple(named)
+    return Listed(with_names, tuple(notes))
 
 
-def read_hostfile(text: str) -> tuple[HostfileLine, ...]:
-    """The lines of a host file: `host`, `host slots=N` or `host:N`, with `#` comments.
+def named(nodes: Iterable[PoolNode]) -> tuple[PoolNode, ...]:
+    """Nodes with their names: the host; where one host is there with several ports, host:port."""
+    given = tuple(nodes)
+    ports: dict[str, set[int | None]] = {}
+    for node in given:
+        ports.setdefault(node.host, set()).add(node.port)
+    return tuple(
+        replace(node, name=_with_port(node)) if len(ports[node.host]) > 1 else node for node in given
+    )
 
-    Raises:
-        NodeSyntaxError: a line says something else; the text names the line's number.
+
+def repeated(nodes: Iterable[PoolNode]) -> list[str]:
+    """The names that more than one node has."""
+    return [name for name, count in Counter(node.name for node in nodes).items() if count > 1]
+
+
+def entry_of(node: PoolNode, host: str = "") -> str:
+    """A node, or a range of alike nodes, as an entry that stands for it.
+
+    Args:
+        node: user, port, slots and GPUs are taken from it.
+        host: the range; empty: the node's own host.
     """
-    lines = []
-    for number, raw in enumerate(text.splitlines(), start=1):
-        words = raw.split("#", 1)[0].split()
-        if not words:
-            continue
-        host, *rest = words
-        slots = None
-        if not rest and (match := re.fullmatch(r"([^:\[\]]+):(\d+)", host)):
-            host, slots = match[1], int(match[2])
-        elif len(rest) == 1 and (match := re.fullmatch(r"slots=(\d+)", rest[0])):
-            slots = int(match[1])
-        elif rest:
-            raise NodeSyntaxError(
-                raw.strip(), f'line {number}: a line is "host", "host slots=N" or "host:N", with N from 1'
-            )
-        if slots == 0:
-            raise NodeSyntaxError(
-                raw.strip(), f"line {number}: a node with 0 slots takes no ranks; leave it out"
-            )
-        lines.append(HostfileLine(host, slots, number))
-    return tuple(lines)
+    words = [(f"{node.user}@" if node.user else "") + (host or bracketed(node.host))]
+    if node.port:
+        words[0] += f":{node.port}"
+    if node.slots is not None:
+        words.append(f"slots={node.slots}")
+    if node.gpus is not None:
+        words.append("gpus=" + ",".join(map(str, node.gpus)))
+    elif node.hidden_gpus:
+        words.append("gpus=^" + ",".join(map(str, node.hidden_gpus)))
+    return " ".join(words)
+
+
+def entries_of(nodes: Iterable[PoolNode]) -> list[str]:
+    """Nodes as entries, in the same order; neighbours that are alike but for a number become a range."""
+    entries: list[str] = []
+    alike: list[PoolNode] = []
+
+    def close() -> None:
+        if alike and ":" in alike[0].host:
+            entries.append(entry_of(alike[0]))
+        elif alike:
+            entries.extend(entry_of(alike[0], host) for host in ranges.fold(node.host for node in alike))
+        alike.clear()
+
+    for node in nodes:
+        if alike and (":" in node.host + alike[-1].host or _manner(node) != _manner(alike[-1])):
+            close()
+        alike.append(node)
+    close()
+    return entries
 
 
 def bracketed(address: str) -> str:
@@ -113,16 +142,93 @@ def bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
+def numbers(text: str) -> tuple[int, ...]:
+    """`0,2-3` as numbers, sorted, each once.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    try:
+        return tuple(sorted({int(number) for number in ranges.expand(f"[{text}]")}))
+    except ranges.RangeError as error:
+        raise ValueError(str(error)) from None
+
+
+def folded(names: Iterable[str]) -> str:
+    """Many names in few words: `gpu[001-003,007]`; names that are in no row stand beside each other.
+
+    Args:
+        names: node names, in any order.
+    """
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet  # only where it is needed: 30 ms
+
+    given = list(dict.fromkeys(names))
+    plain = [name for name in given if _HOST.fullmatch(name)]
+    others = [name for name in given if not _HOST.fullmatch(name)]
+    return ", ".join([str(NodeSet.fromlist(plain, resolver=RESOLVER_NOGROUP)), *others] if plain else others)
+
+
+def is_host(text: str) -> bool:
+    """Whether it can be a host's name or IPv4 address."""
+    return bool(_HOST.fullmatch(text))
+
+
+def is_user(text: str) -> bool:
+    """Whether it can be a login name."""
+    return bool(_USER.fullmatch(text))
+
+
+def _manner(node: PoolNode) -> tuple[object, ...]:
+    return node.user, node.port, node.slots, node.gpus, node.hidden_gpus
+
+
 def _with_port(node: PoolNode) -> str:
     return f"{bracketed(node.host)}:{node.port or 22}"
 
 
-def _expand_entry(entry: str) -> list[PoolNode]:
-    user, at, rest = entry.strip().rpartition("@")
-    if at and not _USER.fullmatch(user):
+def _expand_entry(entry: str, notes: list[str]) -> list[PoolNode]:
+    first, *words = entry.split() or [""]
+    options = _options(entry, words)
+    if _GROUP.fullmatch(first):
+        from rankdeck_profiles import groups
+
+        return [replace(options, name=host, host=host) for host in groups.members(first)]
+    user, at, rest = first.rpartition("@")
+    if at and not is_user(user):
         raise NodeSyntaxError(entry, f'"{user}" is no user name; allowed: {ALLOWED}')
     hosts, port = _hosts_and_port(entry, rest)
-    return [PoolNode(name=host, host=host, user=user or None, port=port) for host in hosts]
+    once = list(dict.fromkeys(hosts))
+    if len(once) < len(hosts):
+        again = ", ".join(name for name, count in Counter(hosts).items() if count > 1)
+        notes.append(f'"{entry}" names {again} more than once; it is one node')
+    return [replace(options, name=host, host=host, user=user or None, port=port) for host in once]
+
+
+def _options(entry: str, words: list[str]) -> PoolNode:
+    """The words behind an entry's host, as a node that has only them."""
+    node = PoolNode("", "")
+    for word in words:
+        key, _, value = word.partition("=")
+        if key == "slots":
+            if not (value.isascii() and value.isdigit() and 1 <= int(value[:9]) <= MAX_SLOTS):
+                raise NodeSyntaxError(entry, f'slots "{value}" found; allowed: 1 to {MAX_SLOTS}')
+            node = replace(node, slots=int(value))
+        elif key == "gpus":
+            chosen = _gpus(entry, value.removeprefix("^"))
+            hidden = value.startswith("^")
+            node = replace(node, hidden_gpus=chosen) if hidden else replace(node, gpus=chosen)
+        else:
+            raise NodeSyntaxError(entry, f"allowed: {ALLOWED}; several nodes are several strings")
+    return node
+
+
+def _gpus(entry: str, value: str) -> tuple[int, ...]:
+    try:
+        return numbers(value)
+    except ValueError as error:
+        raise NodeSyntaxError(
+            entry, f'gpus "{value}": {error}; allowed: numbers such as 0,2 or 0-3, or ^1 for all but these'
+        ) from None
 
 
 def _hosts_and_port(entry: str, rest: str) -> tuple[list[str], int | None]:
@@ -155,32 +261,15 @@ def _port(entry: str, text: str | None) -> int | None:
 
 
 def _range(entry: str, pattern: str) -> list[str]:
+    if pattern.count("[") != pattern.count("]"):
+        raise NodeSyntaxError(entry, 'a bracket is not closed; a range is written as in "gpu[001-004,007]"')
     if not _RANGE.fullmatch(pattern):
         raise NodeSyntaxError(entry, f"allowed: {ALLOWED}; several nodes are several strings")
-    for low, high in _SPAN.findall(pattern):
-        if int(high) - int(low) >= MAX_RANGE:
-            raise NodeSyntaxError(entry, f"more than {MAX_RANGE} nodes in one range")
-    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
-
     try:
-        hosts = [str(host) for host in NodeSet(pattern, resolver=RESOLVER_NOGROUP)]
-    except NodeSetException as error:
+        hosts = ranges.expand(pattern)
+    except ranges.RangeError as error:
         raise NodeSyntaxError(entry, f'{error}; a range is written as in "gpu[001-004,007]"') from None
-    bad = next((host for host in hosts if not _HOST.fullmatch(host)), None)
+    bad = next((host for host in hosts if not is_host(host)), None)
     if bad is not None:
         raise NodeSyntaxError(entry, f'"{bad}" is no host name; allowed: {ALLOWED}')
     return hosts
-
-
-def folded(names: Iterable[str]) -> str:
-    """Many names in few words: `gpu[001-003,007]`; names that are in no row stand beside each other.
-
-    Args:
-        names: node names, in any order.
-    """
-    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet  # only where it is needed: 30 ms
-
-    given = list(dict.fromkeys(names))
-    plain = [name for name in given if _HOST.fullmatch(name)]
-    others = [name for name in given if not _HOST.fullmatch(name)]
-    return ", ".join([str(NodeSet.fromlist(plain, resolver=RESOLVER_NOGROUP)), *others] if plain else others)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rankdeck_profiles import frameworks
+from rankdeck_profiles import frameworks, gpu_choice
 from rankdeck_profiles.errors import PlanError
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.frameworks.base import Framework, default_counts
@@ -124,9 +124,14 @@ def _listed(nodes: Sequence[PoolNode]) -> str:
 
 
 def _slots(node: PoolNode, pool: Pool, facts: Mapping[str, NodeFacts] | None) -> _Slots:
+    found = facts.get(node.name) if facts else None
+    gpus = gpu_choice.chosen(node, found)
+    if gpus is not None and node.slots in (None, len(gpus)):
+        return _Slots(len(gpus), f"GPUs {','.join(map(str, gpus))} chosen")
+    if node.slots is not None:
+        return _Slots(node.slots, f"slots={node.slots} in pool '{pool.name}'")
     if pool.slots is not None:
         return _Slots(pool.slots, f"slots = {pool.slots} in pool '{pool.name}'")
-    found = facts.get(node.name) if facts else None
     if found and found.gpus:
         return _Slots(len(found.gpus), f"{len(found.gpus)} GPUs found")
     return _Slots(1, "")

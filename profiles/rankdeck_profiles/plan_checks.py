@@ -79,10 +79,25 @@ def check_gloo(profile: Profile, placement: Placement, known: Mapping[str, NodeF
 def check_visible(
     profile: Profile, placement: Placement, known: Mapping[str, NodeFacts], warn: Callable[[str], None]
 ) -> None:
-    """Warn where a node's login hides GPUs that its ranks would take by their local numbers."""
-    if VISIBLE_DEVICES in profile.env or VISIBLE_DEVICES in profile.env_from:
+    """Warn where a node's login hides GPUs that its ranks would take by their local numbers.
+
+    Raises:
+        PlanError: GPUs are chosen both by the profile and of a node.
+    """
+    given = VISIBLE_DEVICES in profile.env or VISIBLE_DEVICES in profile.env_from
+    chosen = [
+        share.node for share in placement.shares if share.node.gpus is not None or share.node.hidden_gpus
+    ]
+    if given and chosen:
+        raise PlanError(
+            f"the profile gives {VISIBLE_DEVICES}, and GPUs of node {chosen[0].name} are chosen",
+            "take it out of [env] and env_from, or use whole nodes",
+        )
+    if given:
         return
     for share in placement.shares:
+        if share.node in chosen:
+            continue
         facts = known.get(share.node.name)
         value = facts.leftovers.get(VISIBLE_DEVICES) if facts is not None else None
         if facts is None or value is None or not facts.gpus:

@@ -212,7 +212,7 @@ def _note_assumptions(
     if not unknown:
         return
     names = ", ".join(unknown[:4]) + (f" and {len(unknown) - 4} more" if len(unknown) > 4 else "")
-    if pool.slots is None:
+    if pool.slots is None and any(s.node.slots is None and s.node.name in unknown for s in placement.shares):
         notes.assume(f"slots: 1 a node, or as many as the profile asks for; GPUs of {names} not counted")
     notes.assume(f"address: the pool's host names for {names}")
     if len(placement.shares) > 1 and pool.interface is None and pool.backend is not BackendKind.LOCAL:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import os
+from dataclasses import replace
 from pathlib import Path
 
-from rankdeck_profiles import nodes, schema
+from rankdeck_profiles import hostfiles, nodes, schema, selection
 from rankdeck_profiles.errors import PoolError
 from rankdeck_profiles.model import BackendKind, Pool, PoolNode
 from rankdeck_profiles.source import Source, decode
@@ -47,17 +48,31 @@ def pool_from(read: Source) -> Pool:
             ("interface",), f'interface = "{raw.interface}"', 'allowed: one network interface, such as "ib0"'
         )
     entries = list(raw.nodes or ())
-    slots = raw.slots
-    if raw.hostfile is not None:
-        listed, file_slots = _hostfile(read, raw.hostfile)
-        entries += listed
-        slots = slots if slots is not None else file_slots
     if not entries and raw.nodes is None and raw.hostfile is None and backend is BackendKind.LOCAL:
         entries = list(DEFAULT_LOCAL_NODES)
-    members = _expand(read, entries)
+    members = _listed(read, entries, needed=raw.hostfile is None)
+    slots = raw.slots
+    if raw.hostfile is not None:
+        further, slots = _hostfile(read, raw.hostfile, slots)
+        members = _joined(read, members, further)
     if backend is BackendKind.LOCAL:
-        _check_local(read, members)
-    return Pool(read.path.stem, backend, members, slots, raw.interface, read.path.absolute())
+        _check_local(read, members.nodes)
+    pool = Pool(
+        read.path.stem, backend, members.nodes, slots, raw.interface, read.path.absolute(), members.notes
+    )
+    return _narrowed(read, pool, raw)
+
+
+def _narrowed(read: Source, pool: Pool, raw: schema.PoolFile) -> Pool:
+    """Without what `include` and `exclude` leave out."""
+    choice = selection.Choice(include=raw.include, exclude=raw.exclude)
+    if not choice:
+        return pool
+    key = "include" if raw.include is not None else "exclude"
+    try:
+        return selection.select(pool, choice)
+    except PoolError as problem:
+        raise read.problem((key,), f"{key}: {problem.message}", problem.hint) from None
 
 
 def _backend(read: Source, name: str) -> BackendKind:
@@ -71,43 +86,58 @@ def _backend(read: Source, name: str) -> BackendKind:
     raise read.problem(("backend",), message, f"allowed: {_BACKENDS}")
 
 
-def _expand(read: Source, entries: list[str]) -> tuple[PoolNode, ...]:
-    if not entries:
+def _listed(read: Source, entries: list[str], *, needed: bool) -> nodes.Listed:
+    if not entries and needed:
         raise read.problem(
             ("nodes",),
             "the pool has no nodes",
             'list them, such as nodes = ["gpu[001-004]", "alice@gpu007:2222"]',
         )
     try:
-        return nodes.expand(entries)
+        return nodes.listed(entries)
     except nodes.NodeSyntaxError as problem:
         written = read.value(("nodes",)) or []
-        where = ("nodes", written.index(problem.entry)) if problem.entry in written else ("hostfile",)
-        raise read.problem(where, f"nodes: {problem.message}") from None
+        where = ("nodes", written.index(problem.entry)) if problem.entry in written else ("nodes",)
+        raise read.problem(where, f"nodes: {problem.message}", problem.hint) from None
     except PoolError as problem:
         raise read.problem(("nodes",), f"nodes: {problem.message}", problem.hint) from None
 
 
-def _hostfile(read: Source, name: str) -> tuple[list[str], int | None]:
-    """The entries of a host file and the slots they agree on."""
+def _hostfile(read: Source, name: str, slots: int | None) -> tuple[nodes.Listed, int | None]:
+    """The nodes of a host file, and the pool's slots.
+
+    Where the pool has no slots of its own and all the file's lines agree, they are the pool's; where the
+    lines differ, each node has its own.
+    """
     path = Path(os.path.expanduser(name))
     if not path.is_absolute():
         path = read.path.absolute().parent / path
     try:
-        lines = nodes.read_hostfile(decode(path.read_bytes(), path, PoolError))
+        found = hostfiles.read(decode(path.read_bytes(), path, PoolError)).checked()
     except OSError as problem:
         raise read.problem(("hostfile",), f"hostfile {path}: cannot be read: {problem.strerror}") from None
-    except nodes.NodeSyntaxError as problem:
-        raise read.problem(("hostfile",), f"hostfile {path}: {problem.message}") from None
-    slots = {line.slots for line in lines}
-    if len(slots) > 1 and read.data.get("slots") is None:
-        found = ", ".join(sorted(str(count or "none") for count in slots))
+    except hostfiles.HostfileError as problem:
+        raise read.problem(("hostfile",), f"hostfile {path}: {problem.message}", problem.hint) from None
+    notes = tuple(f"hostfile {path}: {note}" for note in found.notes)
+    each = {node.slots for node in found.nodes}
+    if slots is None and len(each) == 1:
+        slots = each.pop()
+    elif slots is None:
+        return nodes.Listed(found.nodes, notes), None
+    return nodes.Listed(tuple(replace(node, slots=None) for node in found.nodes), notes), slots
+
+
+def _joined(read: Source, first: nodes.Listed, second: nodes.Listed) -> nodes.Listed:
+    """The nodes of `nodes` and of the host file."""
+    members = nodes.named((*first.nodes, *second.nodes))
+    twice = nodes.repeated(members)
+    if twice:
         raise read.problem(
             ("hostfile",),
-            f"hostfile {path}: the slots differ ({found})",
-            "a pool has one `slots` for all: set it here",
+            f"listed in nodes and in the host file: {', '.join(twice)}",
+            "every node of a pool is listed once",
         )
-    return [line.entry for line in lines], slots.pop() if len(slots) == 1 else None
+    return nodes.Listed(members, first.notes + second.notes)
 
 
 def _check_local(read: Source, members: tuple[PoolNode, ...]) -> None:

@@ -58,6 +58,8 @@ class PoolFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     hostfile: str | None = None
     slots: int | None = None
     interface: str | None = None
+    include: str | None = None
+    exclude: str | None = None
 
 
 ALLOWED: Mapping[str, str] = {
@@ -81,6 +83,8 @@ ALLOWED: Mapping[str, str] = {
     "metrics": "a table of regular expressions, as text",
     "hostfile": "the path of a host file, as text",
     "slots": "a whole number, 1 or more",
+    "include": 'nodes and their GPUs, such as "gpu001@gpu002:0,2"',
+    "exclude": 'nodes and GPUs to leave out, such as "gpu001@gpu002:0,2"',
     "interface": 'the name of a network interface, such as "ib0"',
     "stop.signal": 'the name of a signal, such as "TERM"',
     "stop.grace": 'a number of seconds, or text such as "60s" or "2m"',

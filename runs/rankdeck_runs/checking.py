@@ -277,6 +277,7 @@ def asked_of_pool(
     asked = Asked(
         framework=framework,
         slots=pool.slots,
+        slots_of={node.name: node.slots for node in pool.nodes if node.slots is not None},
         interface=pool.interface,
         addresses={name: each.address for name, each in facts.items()},
     )
@@ -287,6 +288,7 @@ def asked_of_pool(
         framework=profile.framework,
         env=profile.env,
         slots=profile.procs_per_node or pool.slots,
+        slots_of={} if profile.procs_per_node else asked.slots_of,
         master_port=profile.master_port,
         options=profile.options,
         communication=profile.communication_backend,

@@ -12,7 +12,8 @@ from typing import Any
 
 from rankdeck_profiles import edit
 from rankdeck_profiles.errors import RankdeckError
-from rankdeck_profiles.model import Pool, PoolNode, Profile
+from rankdeck_profiles.model import Pool, Profile
+from rankdeck_profiles.nodes import entries_of
 from rankdeck_runs import events, layout
 from rankdeck_runs.home import RunHome
 from rankdeck_runs.preparing import Prepared
@@ -113,17 +114,12 @@ def _created(run_id: str, profile: str, pool: str, prepared: Prepared) -> Mappin
 
 
 def _pool_values(pool: Pool) -> dict[str, Any]:
-    values: dict[str, Any] = {"backend": str(pool.backend), "nodes": [_entry(node) for node in pool.nodes]}
+    values: dict[str, Any] = {"backend": str(pool.backend), "nodes": entries_of(pool.nodes)}
     if pool.slots is not None:
         values["slots"] = pool.slots
     if pool.interface is not None:
         values["interface"] = pool.interface
     return values
-
-
-def _entry(node: PoolNode) -> str:
-    host = f"[{node.host}]" if ":" in node.host else node.host
-    return (f"{node.user}@" if node.user else "") + host + (f":{node.port}" if node.port else "")
 
 
 def write(path: Path, data: bytes) -> None:

@@ -191,7 +191,7 @@ def test_a_name_that_can_not_be_is_told_before_any_question(rankdeck: Shell) -> 
 def test_what_is_wrong_with_a_new_file_is_said_of_what_was_typed(rankdeck: Shell) -> None:
     """No file was kept, so none is blamed."""
     done = rankdeck("pools", "new", "x", "n[4-1]", status=2)
-    assert done.stderr.startswith('rankdeck: nodes: "n[4-1]": bad range')
+    assert done.stderr.startswith('rankdeck: nodes: "n[4-1]": "4-1" counts down')
     assert ".toml" not in done.stderr
     done = rankdeck(
         "profiles", "new", "x", "--framework", "torchrun", "--script", "a.py", "--nodes", "0", status=2

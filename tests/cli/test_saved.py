@@ -12,7 +12,15 @@ def test_a_pool_is_made_listed_shown_and_removed(rankdeck: Shell) -> None:
     assert pool["backend"] == "ssh"
     assert pool["slots"] == 2
     assert [node["name"] for node in pool["nodes"]] == ["n1", "n2", "n3", "g7"]
-    assert pool["nodes"][3] == {"name": "g7", "host": "g7", "user": "alice", "port": 2222}
+    assert pool["nodes"][3] == {
+        "name": "g7",
+        "host": "g7",
+        "user": "alice",
+        "port": 2222,
+        "slots": 2,
+        "gpus": None,
+        "gpus_left_out": [],
+    }
     assert rankdeck("pools").stdout.splitlines()[1].split()[:4] == ["lab", "ssh", "4", "2"]
     assert [line.split()[0] for line in rankdeck("pools", "show", "lab").stdout.splitlines()[-4:]] == [
         "n1",

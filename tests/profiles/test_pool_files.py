@@ -9,7 +9,7 @@ import pytest
 from rankdeck_profiles.errors import PoolError
 from rankdeck_profiles.files import load_pool
 from rankdeck_profiles.model import BackendKind, PoolNode
-from rankdeck_profiles.nodes import NodeSyntaxError, expand, read_hostfile
+from rankdeck_profiles.nodes import NodeSyntaxError, entries_of, expand, listed
 
 
 def write(tmp_path: Path, text: str, name: str = "lab.toml") -> Path:
@@ -29,7 +29,7 @@ def test_ranges_users_and_ports():
         PoolNode("gpu003", "gpu003"),
         PoolNode("gpu007", "gpu007", "alice", 2222),
     )
-    assert names("n[2,1,10-12/2]") == ["n1", "n2", "n10", "n12"]
+    assert names("n[2,1,10-12/2]") == ["n2", "n1", "n10", "n12"]
     assert names("b", "a") == ["b", "a"]
     assert names("r[1-2]n[0-1]") == ["r1n0", "r1n1", "r2n0", "r2n1"]
     assert names("127.0.0.[1-2]") == ["127.0.0.1", "127.0.0.2"]
@@ -77,14 +77,6 @@ def test_blanks_around_an_entry_are_no_part_of_it():
     assert names(" gpu-[001-002]\n") == ["gpu-001", "gpu-002"]
 
 
-def test_names_that_differ_after_the_first_dot_are_several_nodes_of_a_hostfile():
-    found = read_hostfile("worker.1.example.org slots=2\nworker.2.example.org slots=2\n")
-    assert [(line.entry, line.slots) for line in found] == [
-        ("worker.1.example.org", 2),
-        ("worker.2.example.org", 2),
-    ]
-
-
 def test_ipv6_addresses_of_all_shapes():
     assert expand(
         ["2001:db8:0:150e::3000:1", "[2001:db8::2]:2222", "trainer@[2001:db8::3]", "fe80::1%ib0"]
@@ -119,7 +111,11 @@ def test_a_node_listed_twice_is_refused_by_name(entries):
     [
         "",
         " ",
-        "@group",
+        "n1 slots=0",
+        "n1 slots=x",
+        "n1 gpus=",
+        "n1 gpus=a",
+        "n1 gpus=3-1",
         "a b",
         "a,b",
         "n[1-",
@@ -229,14 +225,86 @@ def test_a_hostfile_is_found_beside_the_pool(tmp_path):
     assert pool.slots == 4
 
 
-def test_a_pools_own_slots_come_before_a_hostfiles(tmp_path):
+def test_slots_of_a_hostfile_are_each_nodes_own_where_they_differ(tmp_path):
     (tmp_path / "hosts").write_text("n1 slots=4\nn2 slots=8\n")
     assert load_pool(write(tmp_path, 'backend = "ssh"\nhostfile = "hosts"\nslots = 2\n')).slots == 2
-    with pytest.raises(PoolError, match=r"the slots differ \(4, 8\)"):
+    pool = load_pool(write(tmp_path, 'backend = "ssh"\nhostfile = "hosts"\n'))
+    assert (pool.slots, [node.slots for node in pool.nodes]) == (None, [4, 8])
+
+
+@pytest.mark.parametrize("line", ["n1 slots=x", "n1 slots=0", "n1:0", "n1 4", "n0"])
+def test_a_wrong_line_of_a_hostfile_is_named_by_number(tmp_path, line):
+    (tmp_path / "hosts").write_text(f"n0 slots=1\n{line}\n")
+    with pytest.raises(PoolError, match=r"lab.toml:2: hostfile .*hosts: lines? (1 and )?2: "):
         load_pool(write(tmp_path, 'backend = "ssh"\nhostfile = "hosts"\n'))
 
 
-@pytest.mark.parametrize("line", ["n1 slots=x", "n1 slots=0", "n1:0", "n1 4", "n1 slots=4 max_slots=8"])
-def test_a_wrong_line_of_a_hostfile_is_named_by_number(line):
-    with pytest.raises(NodeSyntaxError, match="line 2"):
-        read_hostfile(f"n0\n{line}\n")
+def test_a_node_of_nodes_and_hostfile_is_refused_by_name(tmp_path):
+    (tmp_path / "hosts").write_text("n1\nn2\n")
+    with pytest.raises(PoolError, match="listed in nodes and in the host file: n2"):
+        load_pool(write(tmp_path, 'backend = "ssh"\nnodes = ["n2"]\nhostfile = "hosts"\n'))
+
+
+def test_what_stands_behind_an_entry_is_for_all_its_nodes():
+    assert expand(["n[1-2] slots=4 gpus=0-1,3", "bob@n3:22 gpus=^1"]) == (
+        PoolNode("n1", "n1", slots=4, gpus=(0, 1, 3)),
+        PoolNode("n2", "n2", slots=4, gpus=(0, 1, 3)),
+        PoolNode("n3", "n3", "bob", 22, hidden_gpus=(1,)),
+    )
+
+
+def test_a_node_that_one_range_names_twice_is_told():
+    found = listed(["tux[2,1-2]"])
+    assert [node.name for node in found.nodes] == ["tux2", "tux1"]
+    assert found.notes == ('"tux[2,1-2]" names tux2 more than once; it is one node',)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        ["n[1-4]"],
+        ["n[9-11]", "n[08-09]"],
+        ["n[2-3]", "n1"],
+        ["bob@n[1-2]:22 slots=4", "n[3-4] slots=4", "n5"],
+        ["r1n[1-3]", "r2n[1-3]"],
+        ["[fe80::1]", "bob@[fe80::2]:22 slots=2", "n1"],
+        ["n[1-2] gpus=0,2", "n3 gpus=^1"],
+        ["w.[1-2].example.org"],
+        ["192.0.2.[9-11]", "192.0.3.[9-10]"],
+        ["localhost:2201", "localhost:2202"],
+    ],
+)
+def test_nodes_written_as_entries_are_the_same_nodes_again(entries):
+    assert entries_of(expand(entries)) == entries
+    assert expand(entries_of(expand(entries))) == expand(entries)
+
+
+def test_groups_of_the_site_are_looked_up_where_they_are_named(tmp_path):
+    conf = tmp_path / "clustershell"
+    conf.mkdir()
+    (conf / "groups.conf").write_text(
+        "[Main]\ndefault: mine\n[mine]\nmap: sed -n 's/^$GROUP:\\(.*\\)/\\1/p' $CFGDIR/lab\n"
+    )
+    (conf / "lab").write_text("gpu: g[1-3]\n")
+    code = (
+        "import sys; from rankdeck_profiles.nodes import expand\n"
+        "from rankdeck_profiles.errors import PoolError\n"
+        "try: print([node.name for node in expand(sys.argv[1:])])\n"
+        "except PoolError as error: print(error)"
+    )
+    env = {"CLUSTERSHELL_CFGDIR": str(conf), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+
+    def asked(*entries: str) -> str:
+        words = [sys.executable, "-c", code, *entries]
+        return subprocess.run(
+            words, env=env, capture_output=True, text=True, timeout=60, check=True
+        ).stdout.strip()
+
+    assert asked("@gpu slots=4", "n1") == "['g1', 'g2', 'g3', 'n1']"
+    assert "no such group" in asked("@gpus")
+    assert '"@nowhere:gpu"' in asked("@nowhere:gpu")
+    (conf / "groups.conf").write_text("nonsense\n")
+    assert "groups.conf" in asked("@gpu")
+    (conf / "groups.conf").unlink()
+    # ClusterShell's package brings examples, whose @gpu nobody has.
+    assert "is not here" in asked("@gpu")

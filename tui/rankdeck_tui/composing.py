@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankdeck_profiles import frameworks, planner, pools
+from rankdeck_profiles import frameworks, planner, pools, selection
 from rankdeck_profiles.errors import PoolError, RankdeckError
 from rankdeck_profiles.library import Library
 from rankdeck_profiles.model import Pool, Profile
@@ -141,15 +141,22 @@ def resolve(library: Library, draft: Draft) -> tuple[Profile, Pool]:
     Raises:
         FieldError: what is wrong, and in which field.
     """
-    overrides = [_override(name, text) for name, text in draft.values.items()]
+    chosen = _chosen(draft.values.get("nodes", ""))
+    typed = {**draft.values, "nodes": ""} if chosen else draft.values
+    overrides = [_override(name, text) for name, text in typed.items()]
     try:
         profile = library.profile(draft.profile, overrides)
     except RankdeckError as error:
         raise _placed(error, overrides) from None
     try:
-        return profile, library.pool_for(profile, draft.pool)
+        pool = library.pool_for(profile, draft.pool)
     except PoolError as error:
         raise FieldError("pool", error.message, error.hint) from None
+    try:
+        part = selection.select(pool, chosen)
+        return selection.fitted(profile, chosen, pool, part, draft.values), part
+    except PoolError as error:
+        raise FieldError("nodes", error.message, error.hint) from None
 
 
 def plan_offline(library: Library, draft: Draft) -> LaunchPlan:
@@ -161,6 +168,19 @@ def plan_offline(library: Library, draft: Draft) -> LaunchPlan:
     """
     profile, pool = resolve(library, draft)
     return planner.plan(profile, pool, None)
+
+
+def _chosen(text: str) -> selection.Choice:
+    """The nodes that the field of nodes names; a choice of nothing where it is empty or a number of nodes.
+
+    GPUs (`n1:0,2`) and DeepSpeed's @ between names are an include.
+    """
+    text = text.strip()
+    if not text or text.lstrip("-").isdigit():
+        return selection.Choice()
+    if ":" in text or "@" in text[1:]:
+        return selection.Choice(include=text)
+    return selection.Choice(nodes=text)
 
 
 def _override(name: str, text: str) -> Override:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rankdeck_profiles.model import Pool, PoolNode
+
 
 def plural(count: int, noun: str, many: str = "") -> str:
     """`1 rank`, `4 ranks`; `many` for nouns that don't just get an s."""
@@ -76,3 +80,27 @@ def moment(seconds: float | None) -> str:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
     except (ValueError, OverflowError, OSError):
         return "-"
+
+
+def slots(pool: Pool) -> str:
+    """How many ranks its nodes take: `8`, `4-8` where they differ, `auto` where the nodes are asked."""
+    each = {pool.slots if node.slots is None else node.slots for node in pool.nodes}
+    known = sorted(count for count in each if count is not None)
+    if not known:
+        return "auto"
+    if None in each:
+        return "mixed"
+    return str(known[0]) if len(known) == 1 else f"{known[0]}-{known[-1]}"
+
+
+def slots_of(node: PoolNode, pool: Pool) -> str:
+    """How many ranks one node takes."""
+    count = pool.slots if node.slots is None else node.slots
+    return "auto" if count is None else str(count)
+
+
+def gpus_of(node: PoolNode) -> str:
+    """Which GPUs of a node are used: `all`, `0,2`, `all but 1`."""
+    if node.gpus is not None:
+        return ",".join(map(str, node.gpus))
+    return "all but " + ",".join(map(str, node.hidden_gpus)) if node.hidden_gpus else "all"

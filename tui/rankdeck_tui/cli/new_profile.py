@@ -196,7 +196,8 @@ def _size(values: Mapping[str, Any], pool: Pool) -> dict[str, Any]:
     _tell("")
     _tell(frameworks.ADVICE[0])
     alone = not frameworks.one_a_slot(profile)
-    slots = f"{pool.slots}, one a slot" if pool.slots else "one for each GPU"
+    known = words.slots(pool)
+    slots = "one for each GPU" if known == "auto" else f"{known}, one a slot"
     default = "1" if alone else slots
     answers.update(ask('ranks on each node, or such as "16 in all"', _ranks, default=default))
     return answers

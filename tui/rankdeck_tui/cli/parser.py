@@ -9,7 +9,10 @@ from rankdeck_tui.cli import output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import NoReturn
+
+    from rankdeck_profiles.selection import Choice
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -18,6 +21,24 @@ class CommandParser(argparse.ArgumentParser):
     def __init__(self, **settings: object) -> None:
         # Abbreviated options would break scripts the day a second option with that beginning appears.
         super().__init__(allow_abbrev=False, formatter_class=_formatter, **settings)  # type: ignore[arg-type]
+
+    intermixed = False
+    """Whether positional arguments may stand before and after options: `pools new lab --slots 2 n1 n2`.
+
+    argparse hands an optional positional its (empty) share with the first group of words otherwise."""
+    _mixing = False
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As argparse's, also of a verb's arguments."""
+        if not self.intermixed or self._mixing:
+            return super().parse_known_args(args, namespace)
+        self._mixing = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._mixing = False
 
     takes_rest = False
     """Whether what follows `--` is the user's own program's, and handed on as `args.rest`."""
@@ -54,7 +75,28 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
     """PROFILE, `--pool` and `--set`, for commands that plan or launch."""
     parser.add_argument("profile", metavar="PROFILE", help="a saved profile's name, or a TOML file")
     parser.add_argument("--pool", metavar="POOL", help="node pool to use instead of the profile's own")
+    add_choice(parser)
     add_set(parser)
+
+
+def add_choice(parser: argparse.ArgumentParser) -> None:
+    """`--nodes`, `--include` and `--exclude`: some nodes of the pool, and some of their GPUs."""
+    parser.add_argument(
+        "--nodes",
+        metavar="NODES",
+        help="only these nodes of the pool, the head first: names, ranges, @groups",
+    )
+    parser.add_argument(
+        "--include", metavar="WHAT", help="only these nodes and GPUs: n1@n2:0,2 is all of n1, two GPUs of n2"
+    )
+    parser.add_argument("--exclude", metavar="WHAT", help="all but these nodes and GPUs, written likewise")
+
+
+def choice_of(args: argparse.Namespace) -> Choice:
+    """What `add_choice`'s options say."""
+    from rankdeck_profiles.selection import Choice
+
+    return Choice(args.nodes, args.include, args.exclude)
 
 
 def add_set(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from rankdeck_tui.cli.surroundings import library
 
 if TYPE_CHECKING:
     from rankdeck_profiles.library import Broken, Library
+    from rankdeck_tui.cli.parser import CommandParser
 
 Writer = Callable[[Path, Mapping[str, Any]], object]
 """One of `rankdeck_profiles.edit`: takes a file and the keys to set in it."""
@@ -27,7 +28,7 @@ class EditorError(RankdeckError):
     """The editor can't be started, or failed."""
 
 
-def add_verbs(parser: ArgumentParser, kind: str) -> dict[str, ArgumentParser]:
+def add_verbs(parser: CommandParser, kind: str) -> dict[str, CommandParser]:
     """Adds the subcommands; `show` and `new` get their own arguments from the caller.
 
     Args:
@@ -50,8 +51,9 @@ def add_verbs(parser: ArgumentParser, kind: str) -> dict[str, ArgumentParser]:
         sub.add_argument(
             "name", metavar="NAME", help=f"the {kind}'s name" if name != "show" else "its name or path"
         )
+    # A verb's own default would take back what stands before it: `rankdeck pools --json show lab`.
     parsers["show"].add_argument(
-        "--json", action="store_true", default=False, help="print one JSON document on stdout"
+        "--json", action="store_true", default=SUPPRESS, help="print one JSON document on stdout"
     )
     parsers["copy"].add_argument("new_name", metavar="NEW", help="the copy's name")
     parsers["remove"].add_argument("--yes", action="store_true", help="do not ask, even on a terminal")

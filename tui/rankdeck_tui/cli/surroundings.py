@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from rankdeck_profiles.library import Library
     from rankdeck_profiles.model import Pool, Profile
+    from rankdeck_profiles.selection import Choice
     from rankdeck_runs.engine import Engine
     from rankdeck_runs.home import RunHome
 
@@ -44,7 +45,7 @@ class engine:  # noqa: N801 - used like a function
 
 
 def profile_and_pool(
-    name_or_path: str, overrides: Sequence[str], pool_name: str | None
+    name_or_path: str, overrides: Sequence[str], pool_name: str | None, choice: Choice | None = None
 ) -> tuple[Profile, Pool]:
     """What the person named, read and checked.
 
@@ -52,16 +53,22 @@ def profile_and_pool(
         name_or_path: PROFILE.
         overrides: each `--set`.
         pool_name: `--pool`, or None: the profile's own pool, and without one this machine.
+        choice: what of the pool is used; the profile's own counts give way to it.
 
     Raises:
         ProfileError, PoolError: there is none, or it says something that cannot be.
     """
     saved = library()
     profile = saved.profile(name_or_path, overrides)
-    recorded = _recorded_pool(profile)
-    if pool_name is None and recorded is not None:
-        return profile, recorded
-    return profile, saved.pool_for(profile, pool_name)
+    recorded = _recorded_pool(profile) if pool_name is None else None
+    pool = recorded if recorded is not None else saved.pool_for(profile, pool_name)
+    if not choice:
+        return profile, pool
+    from rankdeck_profiles.selection import fitted, select
+
+    chosen = select(pool, choice)
+    typed = {text.partition("=")[0].strip() for text in overrides}
+    return fitted(profile, choice, pool, chosen, typed), chosen
 
 
 def _recorded_pool(profile: Profile) -> Pool | None:

@@ -22,6 +22,7 @@ from rankdeck_tui.look.draw import Part, Parts
 from rankdeck_tui.screens.base import DeckScreen
 from rankdeck_tui.screens.checking import Checking
 from rankdeck_tui.screens.confirm import ConfirmScreen
+from rankdeck_tui.screens.pick_nodes import PickNodes
 from rankdeck_tui.widgets import plan_view
 from rankdeck_tui.widgets.bars import KeyBar, TitleBar
 from rankdeck_tui.widgets.choice import Choice
@@ -74,6 +75,7 @@ class ComposerScreen(DeckScreen):
             tooltip="All checks of its nodes",
             id="composer.preflight",
         ),
+        Binding("n", "pick_nodes", "nodes", tooltip="Pick some nodes of the pool", id="composer.nodes"),
         Binding("r", "look_again", "look again", tooltip="Ask the nodes again", id="composer.again"),
         Binding(
             "escape", "back", "back", tooltip="Leave the field; then leave the composer", id="always.back"
@@ -113,7 +115,7 @@ class ComposerScreen(DeckScreen):
                     composition.pool_names(), composition.pool_name(), label=composition.shown, id="pool"
                 ))  # fmt: skip
                 for name, label, hint in (
-                    ("nodes", "Nodes", "all of the pool"),
+                    ("nodes", "Nodes", "all; or 2, or n[1-2]"),
                     ("procs_per_node", "Ranks a node", ""),
                     ("process_count", "Ranks in all", "in place of ranks a node"),
                     ("args", "Arguments", "none"),
@@ -173,6 +175,19 @@ class ComposerScreen(DeckScreen):
     def _other_pool(self, message: Choice.Changed) -> None:
         self.composition.pool = message.value
         self._replan()
+
+    def action_pick_nodes(self) -> None:
+        """List the pool's nodes, to mark some."""
+        try:
+            pool = self.composition.library.pool(self.composition.pool_name())
+        except RankdeckError:
+            return  # told beside the field of the pool
+
+        def picked(names: str | None) -> None:
+            if names is not None:
+                self.query_one("#nodes", Input).value = names
+
+        self.app.push_screen(PickNodes(pool), picked)
 
     # Planning.
 

@@ -187,7 +187,7 @@ def pool_rows(shelf: Shelf, look: Look) -> list[Row]:
                     [(pool.name, ink.text)],
                     [(str(pool.backend), ink.dim)],
                     [(f"{len(pool.nodes)}  ", ink.text), (names, ink.dim)],
-                    [("auto" if pool.slots is None else str(pool.slots), ink.dim)],
+                    [(words.slots(pool), ink.dim)],
                 ),
             )
         )

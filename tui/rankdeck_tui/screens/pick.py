@@ -35,14 +35,15 @@ class PickScreen(ModalScreen[str | None]):
         """
         super().__init__()
         self._title = title
-        self._entries = list(entries)
+        self.entries = list(entries)
+        """(key, name, what is said at the right) of each."""
         self._chosen = chosen
 
     def compose(self) -> ComposeResult:
         """A field and the list."""
         with Vertical(classes="dialog -bare -wide"):
             yield Input(placeholder="type to narrow, enter takes it", compact=True)
-            asides = max((len(aside) for _, _, aside in self._entries), default=0)
+            asides = max((len(aside) for _, _, aside in self.entries), default=0)
             columns = [Column("Name", 20, grow=1)]
             if asides:
                 columns.append(Column("", asides, right=True))
@@ -51,7 +52,7 @@ class PickScreen(ModalScreen[str | None]):
     def on_mount(self) -> None:
         """The field has the focus; arrows move in the list."""
         table = self.query_one(Table)
-        table.styles.height = min(len(self._entries) + 2, max(6, self.app.size.height - 6))
+        table.styles.height = min(len(self.entries) + 2, max(6, self.app.size.height - 6))
         table.can_focus = False
         self._narrow("")
         table.select(self._chosen)
@@ -63,11 +64,28 @@ class PickScreen(ModalScreen[str | None]):
         ink = look.ink
         needle = text.casefold()
         rows = [
-            Row(key, ([(name, ink.text)], [(aside, ink.key)])[: len(self.query_one(Table).columns)])
-            for key, name, aside in self._entries
+            Row(
+                key,
+                ([(self.shown(key, name), ink.text)], [(aside, ink.key)])[
+                    : len(self.query_one(Table).columns)
+                ],
+            )
+            for key, name, aside in self.entries
             if all(word in f"{name} {aside}".casefold() for word in needle.split())
         ]
         self.query_one(Table).set_rows(rows, empty=[[("Nothing has that name.", ink.dim)]])
+
+    def shown(self, key: str, name: str) -> str:
+        """An entry's name as it is shown."""
+        return name
+
+    def refresh_rows(self) -> None:
+        """Show the entries again, as narrowed now."""
+        self._narrow(self.query_one(Input).value)
+
+    def result(self) -> str | None:
+        """What Enter gives."""
+        return self.query_one(Table).cursor_key
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
@@ -75,7 +93,7 @@ class PickScreen(ModalScreen[str | None]):
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
-        self.dismiss(self.query_one(Table).cursor_key)
+        self.dismiss(self.result())
 
     @on(Table.Chosen)
     def _clicked(self, message: Table.Chosen) -> None:

@@ -41,7 +41,7 @@ class Field(Vertical):
 
     def show_note(self, text: str) -> None:
         """Remark on what was filled in; empty: nothing."""
-        text = cleaned(text)
+        text = "\n".join(cleaned(line) for line in text.splitlines())
         if text == self._note:
             return
         self._note = text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_tui.cli import output
 from rankdeck_tui.cli.exits import EXIT_FAILED, EXIT_OK, EXIT_UNREACHED
-from rankdeck_tui.cli.parser import add_json, add_set
+from rankdeck_tui.cli.parser import add_choice, add_json, add_set, choice_of
 
 if TYPE_CHECKING:
     from rankdeck_runs.checking import Checked
@@ -33,6 +33,7 @@ def configure(parser: CommandParser) -> None:
         "profile", nargs="?", metavar="PROFILE", help="check what this profile needs, on its pool"
     )
     parser.add_argument("--pool", metavar="POOL", help="the pool (default: the profile's, else this machine)")
+    add_choice(parser)
     add_set(parser)
     parser.add_argument(
         "--framework", metavar="NAME", help="without a profile: for which framework (default: torchrun)"
@@ -105,9 +106,11 @@ def _refuse_what_excludes(args: Namespace) -> None:
         raise CheckError("--yes and --python belong to --active", "leave them out, or add --active torch")
     if args.replay is not None and args.active is not None:
         raise CheckError("--replay contacts no node: --active has nothing to try", "give one of the two")
-    if args.replay is not None and (args.pool or args.record or args.overrides):
+    if args.replay is not None and (args.pool or args.record or args.overrides or choice_of(args)):
         raise CheckError(
-            "--replay judges files: --pool, --set and --record have no meaning with it", "leave them out"
+            "--replay judges files: --pool, --nodes, --include, --exclude, --set and --record have no "
+            "meaning with it",
+            "leave them out",
         )
     if args.profile is not None and args.framework is not None:
         raise CheckError(
@@ -155,9 +158,11 @@ def _live(args: Namespace) -> tuple[Checked, str]:
     if args.profile is None:
         if args.overrides:
             raise CheckError("--set changes a profile, and none was given", "name the profile")
-        profile, pool = None, library().pool(args.pool)
+        from rankdeck_profiles.selection import select
+
+        profile, pool = None, select(library().pool(args.pool), choice_of(args))
     else:
-        profile, pool = profile_and_pool(args.profile, args.overrides, args.pool)
+        profile, pool = profile_and_pool(args.profile, args.overrides, args.pool, choice_of(args))
     framework = profile.framework if profile is not None else args.framework or DEFAULT_FRAMEWORK
     if args.active is not None:
         from rankdeck_tui.cli import active

@@ -11,11 +11,12 @@ from rankdeck_profiles.errors import RankdeckError
 from rankdeck_tui.cli import output
 from rankdeck_tui.cli.exits import EXIT_OK
 from rankdeck_tui.cli.follow import wait_for
-from rankdeck_tui.cli.parser import add_json
+from rankdeck_tui.cli.parser import add_choice, add_json, choice_of
 from rankdeck_tui.cli.surroundings import engine, library, run_home
 
 if TYPE_CHECKING:
     from rankdeck_profiles.facts import NodeFacts
+    from rankdeck_profiles.selection import Choice
     from rankdeck_runs.live import Sample
     from rankdeck_runs.states import RunSnapshot
     from rankdeck_tui.cli.parser import CommandParser
@@ -37,14 +38,17 @@ def configure(parser: CommandParser) -> None:
     """Adds the arguments."""
     parser.add_argument("run", nargs="?", metavar="RUN", help="a run that goes on: what its GPUs are doing")
     parser.add_argument("--pool", metavar="POOL", help="a pool's name (default: this machine)")
+    add_choice(parser)
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
     """Prints the table."""
-    if args.run is not None and args.pool is not None:
-        raise GpusError("a run and a pool were given", "give one of the two: a run has its own nodes")
-    rows, notes = _of_run(args.run) if args.run is not None else _of_pool(args.pool)
+    choice = choice_of(args)
+    if args.run is not None and (args.pool is not None or choice):
+        what = "a pool" if args.pool is not None else "nodes"
+        raise GpusError(f"a run and {what} were given", "give one of the two: a run has its own nodes")
+    rows, notes = _of_run(args.run) if args.run is not None else _of_pool(args.pool, choice)
     if args.json:
         output.print_json(rows)
     elif rows:
@@ -57,11 +61,20 @@ def run(args: Namespace) -> int:
     return EXIT_OK
 
 
-def _of_pool(name: str | None) -> tuple[list[dict[str, Any]], list[str]]:
-    pool = library().pool(name)
+def _of_pool(name: str | None, choice: Choice) -> tuple[list[dict[str, Any]], list[str]]:
+    from rankdeck_profiles import gpu_choice
+    from rankdeck_profiles.selection import select
+
+    pool = select(library().pool(name), choice)
     with engine() as running:
         facts = wait_for(running.probe(pool, output.say))
-    rows = [row for found in facts.values() for row in _from_facts(found)]
+    chosen = {node.name: gpu_choice.chosen(node, facts.get(node.name)) for node in pool.nodes}
+    rows = [
+        row
+        for found in facts.values()
+        for row in _from_facts(found)
+        if (gpus := chosen[found.node]) is None or row["index"] in gpus
+    ]
     notes = [
         f"{node}: no GPUs: {found.raw.get('gpu_note') or 'none found'}"
         for node, found in facts.items()

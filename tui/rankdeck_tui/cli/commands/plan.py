@@ -12,7 +12,7 @@ from rankdeck_profiles.errors import RankdeckError
 from rankdeck_tui.cli import output
 from rankdeck_tui.cli.exits import EXIT_OK
 from rankdeck_tui.cli.follow import wait_for
-from rankdeck_tui.cli.parser import add_profile
+from rankdeck_tui.cli.parser import add_profile, choice_of
 from rankdeck_tui.cli.surroundings import engine, profile_and_pool
 
 if TYPE_CHECKING:
@@ -85,9 +85,10 @@ def _format(args: Namespace) -> str:
 
 
 def _replayed(args: Namespace) -> LaunchPlan:
-    if args.pool or args.offline:
+    if args.pool or args.offline or choice_of(args):
         raise PlanOutputError(
-            "--replay plans for the nodes in files: --pool and --offline have no meaning with it",
+            "--replay plans for the nodes in files: --pool, --nodes, --include, --exclude and --offline "
+            "have no meaning with it",
             "leave them out",
         )
     from rankdeck_backends.recorded_facts import facts_of, pool_of
@@ -105,7 +106,7 @@ def _replayed(args: Namespace) -> LaunchPlan:
 
 
 def _asked(args: Namespace) -> LaunchPlan:
-    profile, pool = profile_and_pool(args.profile, args.overrides, args.pool)
+    profile, pool = profile_and_pool(args.profile, args.overrides, args.pool, choice_of(args))
     if args.offline:
         from rankdeck_profiles.planner import plan
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import SUPPRESS, Namespace
 from typing import TYPE_CHECKING, Any
 
+from rankdeck_profiles.errors import PoolError
 from rankdeck_tui import words
-from rankdeck_tui.cli import output, saved
+from rankdeck_tui.cli import output, pool_source, saved
 from rankdeck_tui.cli.exits import EXIT_OK, EXIT_WRONG
 from rankdeck_tui.cli.parser import add_set
 from rankdeck_tui.cli.surroundings import library
@@ -27,9 +28,14 @@ def configure(parser: CommandParser) -> None:
     new.add_argument(
         "nodes", nargs="*", metavar="NODES", help="names or ranges, e.g. 'gpu[001-004]' alice@gpu007:2222"
     )
+    new.intermixed = True
+    pool_source.add_source(new)
     new.add_argument("--backend", metavar="NAME", help="ssh or local (default: ssh)")
     new.add_argument("--slots", metavar="N", type=int, help="ranks a node takes (default: its GPUs, else 1)")
     new.add_argument("--interface", metavar="NAME", help="the network interface to use, e.g. ib0")
+    new.add_argument(
+        "--json", action="store_true", default=SUPPRESS, help="print what was understood as JSON"
+    )
     add_set(new)
     add_set(verbs["edit"])
 
@@ -60,9 +66,18 @@ def as_json(pool: Pool) -> dict[str, Any]:
         "slots": pool.slots,
         "interface": pool.interface,
         "nodes": [
-            {"name": node.name, "host": node.host, "user": node.user, "port": node.port}
+            {
+                "name": node.name,
+                "host": node.host,
+                "user": node.user,
+                "port": node.port,
+                "slots": pool.slots if node.slots is None else node.slots,
+                "gpus": None if node.gpus is None else list(node.gpus),
+                "gpus_left_out": list(node.hidden_gpus),
+            }
             for node in pool.nodes
         ],
+        "notes": list(pool.notes),
     }
 
 
@@ -79,7 +94,7 @@ def _list(args: Namespace) -> int:
                     pool.name,
                     str(pool.backend),
                     str(len(pool.nodes)),
-                    "auto" if pool.slots is None else str(pool.slots),
+                    words.slots(pool),
                     pool.nodes[0].name if pool.nodes else "-",
                     str(pool.source or ""),
                 )
@@ -96,7 +111,14 @@ def _show(args: Namespace) -> int:
     if args.json:
         output.print_json(as_json(pool))
         return EXIT_OK
-    slots = "as many ranks a node as it has GPUs, else 1" if pool.slots is None else f"{pool.slots} a node"
+    own = any(node.slots is not None for node in pool.nodes)
+    slots = (
+        f"{words.slots(pool)}, as listed below"
+        if own
+        else "as many ranks a node as it has GPUs, else 1"
+        if pool.slots is None
+        else f"{pool.slots} a node"
+    )
     print(output.printable(f"pool {pool.name}: {pool.backend}, {words.plural(len(pool.nodes), 'node')}"))
     print(f"slots: {slots}")
     if pool.interface is not None:
@@ -105,25 +127,46 @@ def _show(args: Namespace) -> int:
         print(output.printable(f"file: {pool.source}"))
     print()
     output.print_table(
-        ("NODE", "HOST", "USER", "PORT"),
+        ("NODE", "HOST", "USER", "PORT", "SLOTS", "GPUS"),
         [
-            (node.name, node.host, node.user or "-", "-" if node.port is None else str(node.port))
+            (
+                node.name,
+                node.host,
+                node.user or "-",
+                "-" if node.port is None else str(node.port),
+                words.slots_of(node, pool),
+                words.gpus_of(node),
+            )
             for node in pool.nodes
         ],
     )
+    for note in pool.notes:
+        output.warning(note)
     return EXIT_OK
 
 
 def _new(args: Namespace) -> int:
     from rankdeck_profiles import edit
 
-    given = {
-        "backend": args.backend or "ssh",
-        "nodes": args.nodes,
-        "slots": args.slots,
-        "interface": args.interface,
-    }
-    return saved.new(KIND, args, given, edit.new_pool)
+    given: dict[str, Any] = {"backend": args.backend or "ssh", "interface": args.interface}
+    if args.source is None:
+        _refuse_without_source(args)
+        return saved.new(KIND, args, {**given, "nodes": args.nodes, "slots": args.slots}, edit.new_pool)
+    library().new_path(KIND, args.name)  # a name that is taken is told before anything is asked
+    found = pool_source.understood(args)
+    if not args.json:
+        pool_source.show(found)
+    status = saved.new(KIND, args, {**given, **pool_source.keys(found, args.slots)}, edit.new_pool)
+    if args.json:
+        path = library().path(KIND, args.name)
+        output.print_json(pool_source.document(found, args.source, str(path)))
+    return status
+
+
+def _refuse_without_source(args: Namespace) -> None:
+    named = [option for option in ("format", "duplicates") if getattr(args, option) is not None]
+    if named:
+        raise PoolError(f"--{named[0]} is about a host file, and none is given", "name it: --from FILE")
 
 
 def _edit(args: Namespace) -> int:

@@ -10,7 +10,7 @@ from rankdeck_tui.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_
 from rankdeck_tui.cli.follow import End, View, follow
 from rankdeck_tui.cli.interrupts import Interrupts
 from rankdeck_tui.cli.launching import launch
-from rankdeck_tui.cli.parser import add_json, add_profile
+from rankdeck_tui.cli.parser import add_json, add_profile, choice_of
 from rankdeck_tui.cli.surroundings import engine, profile_and_pool, run_home
 from rankdeck_tui.cli.views import EventsView, RunView
 
@@ -40,7 +40,7 @@ def configure(parser: CommandParser) -> None:
 
 def run(args: Namespace) -> int:
     """Launches, and follows unless told not to."""
-    profile, pool = profile_and_pool(args.profile, args.overrides, args.pool)
+    profile, pool = profile_and_pool(args.profile, args.overrides, args.pool, choice_of(args))
     with engine() as running, Interrupts() as interrupts:
         run_id = launch(running, profile, pool, interrupts, skip_checks=args.skip_checks)
         if args.detach:
