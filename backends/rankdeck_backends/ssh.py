@@ -10,11 +10,15 @@ from typing import Any
 import asyncssh
 
 from rankdeck_backends import package, ssh_errors
+from rankdeck_backends.asking import Asker, Hop
 from rankdeck_backends.base import NodeError, Step
 from rankdeck_backends.connection import AgentConnection
 from rankdeck_backends.ssh_channel import AgentSession, SshChannel
+from rankdeck_backends.ssh_client import LockedKeyError
 from rankdeck_backends.ssh_config import CONFIG_VARIABLE, ConfigError, HostSettings, SshConfig
-from rankdeck_backends.ssh_login import DroppedError, log_in, say_goodbye
+from rankdeck_backends.ssh_keys import LockedKey
+from rankdeck_backends.ssh_login import DroppedError, UnknownHostError, log_in, say_goodbye
+from rankdeck_backends.ssh_person import Person
 from rankdeck_profiles.model import PoolNode
 
 _AT_ONCE = 32
@@ -39,16 +43,18 @@ logging.getLogger("asyncssh").addHandler(logging.NullHandler())
 
 
 class SshBackend:
-    """Logs in to nodes and starts agents there. Host keys are always verified, passwords never asked for."""
+    """Logs in to nodes and starts agents there. Host keys are always verified."""
 
     kind = "ssh"
 
-    def __init__(self, *, connect_timeout: float = 10.0) -> None:
+    def __init__(self, *, connect_timeout: float = 10.0, asker: Asker | None = None) -> None:
         """Nothing is contacted yet.
 
         Args:
             connect_timeout: seconds for each step of a login, where the config names no ConnectTimeout.
+            asker: asks the person for what only they know; None: what would have to be asked is refused.
         """
+        self._person = Person(asker)
         self._timeout = connect_timeout
         self._config = SshConfig()
         self._hops: dict[tuple[str, ...], _LoginTask] = {}
@@ -64,8 +70,10 @@ class SshBackend:
             NodeError: at the first step that failed.
         """
         settings = await self._settings(node.name, node.host, node.user, node.port)
-        tunnel = await self._tunnel(node.name, settings)
-        ssh = await self._log_in(node.name, settings, tunnel)
+        route = await self._route(node.name, settings)
+        tunnel = await self._tunnel(node.name, route)
+        hop = Hop(node.name, settings.name, len(route) + 1, len(route) + 1)
+        ssh = await self._log_in(hop, settings, tunnel)
         try:
             return await self._start_agent(node.name, settings, ssh)
         except BaseException:
@@ -75,6 +83,7 @@ class SshBackend:
 
     async def close(self) -> None:
         """Close the connections to jump hosts, and wait until what was closed before is gone."""
+        await self._person.close()
         tasks, self._hops = list(self._hops.values()), {}
         for task in tasks:
             task.cancel()
@@ -108,22 +117,35 @@ class SshBackend:
             ) from None
 
     async def _log_in(
-        self, node: str, settings: HostSettings, tunnel: asyncssh.SSHClientConnection | None
+        self, hop: Hop, settings: HostSettings, tunnel: asyncssh.SSHClientConnection | None
     ) -> asyncssh.SSHClientConnection:
-        """Log in, again if the server hangs up early, no more logins at once than servers like."""
+        """Log in, again if the server hangs up early or the person has made it possible to get further.
+
+        No more logins at once than servers like; while a person is asked for a host key or a passphrase,
+        none is under way.
+        """
         gate = self._gates.setdefault((settings.host, settings.port), asyncio.Semaphore(_AT_ONCE_PER_ADDRESS))
-        for left in reversed(range(_RETRIES + 1)):
+        timeout = settings.timeout or self._timeout
+        skipped: set[LockedKey] = set()
+        drops = 0
+        while True:
+            questions = self._person.questions(hop, settings)
             try:
                 async with gate, self._openings:
-                    return await log_in(node, settings, tunnel, settings.timeout or self._timeout)
+                    return await log_in(
+                        hop.node, settings, tunnel, timeout, questions=questions, skipped=frozenset(skipped)
+                    )
             except DroppedError as error:
-                if not left:
-                    told = error.told
-                    raise NodeError(
-                        node, told.step, f"{told.what} ({_RETRIES + 1} tries)", told.hint
-                    ) from None
-            await asyncio.sleep(_RETRY_DELAY * 2 ** (_RETRIES - left) * random.uniform(0.5, 1.5))
-        raise AssertionError("unreachable")
+                told = error.told
+                drops += 1
+                if drops > _RETRIES:
+                    raise NodeError(hop.node, told.step, f"{told.what} ({drops} tries)", told.hint) from None
+                await asyncio.sleep(_RETRY_DELAY * 2 ** (drops - 1) * random.uniform(0.5, 1.5))
+            except UnknownHostError as error:
+                await self._person.takes(hop, settings, error.key, error.told)
+            except LockedKeyError as error:
+                if not await self._person.opens(hop, settings, error.lock):
+                    skipped.add(error.lock)
 
     async def _route(
         self, node: str, settings: HostSettings, behind: tuple[str, ...] = ()
@@ -145,21 +167,20 @@ class SshBackend:
             route.append(hop)
         return route
 
-    async def _tunnel(self, node: str, settings: HostSettings) -> asyncssh.SSHClientConnection | None:
-        """The connection to the last jump host in front of a host; None if it is reached directly."""
+    async def _tunnel(self, node: str, route: list[HostSettings]) -> asyncssh.SSHClientConnection | None:
+        """The connection to the last jump host of a route; None if there is none."""
         tunnel: asyncssh.SSHClientConnection | None = None
-        route = await self._route(node, settings)
-        for position, hop in enumerate(route, 1):
-            key = tuple(f"{hop.user}@{hop.host}:{hop.port}" for hop in route[:position])
+        for position, settings in enumerate(route, 1):
+            key = tuple(f"{each.user}@{each.host}:{each.port}" for each in route[:position])
+            hop = Hop(node, settings.name, position, len(route) + 1)
             task = self._hops.get(key)
             if task is None or _is_over(task):
-                task = self._hops[key] = asyncio.create_task(self._log_in(hop.name, hop, tunnel))
+                task = self._hops[key] = asyncio.create_task(self._log_in(hop, settings, tunnel))
             try:
                 # Others may wait for it, too: it goes on if this node's opening is given up.
                 tunnel = await asyncio.shield(task)
             except NodeError as error:
-                which = f"jump host {hop.name}" + (f" ({position} of {len(route)})" if len(route) > 1 else "")
-                raise NodeError(node, error.step, f"{which}: {error.what}", error.hint) from None
+                raise error.again(node, hop.label) from None
         return tunnel
 
     async def _start_agent(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import shlex
 import socket
@@ -12,8 +13,10 @@ from typing import Any, cast
 
 import asyncssh
 
+from rankdeck_backends import ssh_manners
 from rankdeck_backends.ssh_hostkeys import GLOBAL_FILES, USER_FILES, KnownHosts, Trust, expand
 from rankdeck_backends.ssh_keys import KeyRing, Keys
+from rankdeck_backends.ssh_manners import Manners
 
 CONFIG_VARIABLE = "RANKDECK_SSH_CONFIG"
 """Path of an ssh config to use in place of the user's and the system's, as with `ssh -F`."""
@@ -57,6 +60,10 @@ class HostSettings:
     agent_path: str
     """The ssh agent's socket; empty if there is none."""
     options: asyncssh.SSHClientConnectionOptions
+    manners: Callable[[], Manners]
+    """Reads how a person is dealt with. Blocks, may raise ConfigError: for a thread, when needed."""
+    accept: Callable[[asyncssh.SSHKey], None]
+    """Takes a host key for this host's own, for good if it can be saved. Blocks: for a thread."""
     command_line: str
     """What a person types to get to this host with OpenSSH."""
 
@@ -128,6 +135,19 @@ class SshConfig:
             found = trust(base.host if alias else host, at or 22)
             return found.marked(), found.marked("cert-authority"), found.marked("revoked")
 
+        def manners() -> Manners:
+            try:
+                return ssh_manners.read(
+                    self._paths, local_user=getpass.getuser(), user=user, host=name, port=port
+                )
+            except (OSError, ValueError, asyncssh.Error) as error:
+                raise ConfigError(f"the ssh config cannot be used: {error}") from None
+
+        def accept(key: asyncssh.SSHKey) -> None:
+            self._known_hosts.accept(
+                _new_keys_file(user_files), trust(base.host, base.port).name, key, hashed=manners().hash_names
+            )
+
         agent_path = _agent_path(config.get("IdentityAgent"))
         wanted: dict[str, Any] = {
             "known_hosts": trusted,
@@ -171,11 +191,13 @@ class SshConfig:
             bind_address=cast("str | None", config.get("BindAddress")),
             timeout=float(timeout) if timeout else None,
             trust=trust,
-            known_hosts_file=user_files[0] if user_files else None,
+            known_hosts_file=_new_keys_file(user_files),
             host_key_alias=alias,
             keys=keys,
             agent_path=agent_path,
             options=options,
+            manners=manners,
+            accept=accept,
             command_line=self._command_line(name, user, port),
         )
 
@@ -186,6 +208,12 @@ class SshConfig:
             f"{user}@{name}" if user else name,
         ]
         return shlex.join(words)
+
+
+def _new_keys_file(user_files: Sequence[Path]) -> Path | None:
+    """Where new host keys go: the first of the user's files (ssh_config(5)); None if that keeps nothing."""
+    first = user_files[0] if user_files else None
+    return None if first == Path(os.devnull) else first
 
 
 def _agent_path(identity_agent: object) -> str:

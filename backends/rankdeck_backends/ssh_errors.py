@@ -31,6 +31,8 @@ class Seen:
     agent_keys: tuple[str, ...] | None = None
     """Keys in the ssh agent; None: not asked, or no answer."""
     proxy_said: bytes = b""
+    asking: bool = False
+    """Whether a person is being asked, or was when it ended."""
 
 
 def timed_out(node: str, settings: HostSettings, seen: Seen, seconds: float) -> NodeError:
@@ -79,6 +81,14 @@ def login_failed(node: str, settings: HostSettings, seen: Seen, error: Exception
         reason = _reason(error)
         if "too many authentication failures" in reason.lower():
             return _denied(node, settings, seen, "the server gave up after too many refused keys")
+        if seen.asking:
+            return NodeError(
+                node,
+                Step.AUTH,
+                f"{settings.target} did not wait any longer for user {settings.user}'s answer: {reason}",
+                "connect again to be asked again; sshd waits for LoginGraceTime, 120 s where none is set",
+                needs_person=True,
+            )
         return NodeError(
             node, Step.AUTH, f"the login of user {settings.user} on {settings.target} broke off: {reason}"
         )
@@ -105,6 +115,13 @@ def channel_refused(node: str, error: asyncssh.ChannelOpenError) -> NodeError:
         f"logged in, but the server opens no session: {_reason(error)}",
         "sshd's MaxSessions may be 0, or the account may be for forwarding only",
     )
+
+
+def is_new_key(settings: HostSettings, seen: Seen, error: Exception) -> bool:
+    """Whether the login ended at a host key that may be accepted: not a changed one, nor one revoked."""
+    if not isinstance(error, asyncssh.HostKeyNotVerifiable) or seen.shown_key is None:
+        return False
+    return not settings.trust(settings.host, settings.port).same_type(seen.shown_key)
 
 
 def _host_key(node: str, settings: HostSettings, seen: Seen, error: Exception) -> NodeError:
@@ -166,7 +183,7 @@ def _denied(node: str, settings: HostSettings, seen: Seen, what: str) -> NodeErr
     unusable = [f"{i.path} {i.trouble}" for i in identities if i.private is None and i.trouble]
     if seen.agent_keys:
         offered.insert(0, f"{len(seen.agent_keys)} of the ssh agent ({', '.join(seen.agent_keys[:6])})")
-    tried = ", ".join(seen.methods) or "none that rankdeck can use (it never types passwords)"
+    tried = ", ".join(seen.methods) or "none that rankdeck can use"
     lines = [
         f"{what} for user {settings.user} on {settings.target}",
         f"the server takes: {tried}",

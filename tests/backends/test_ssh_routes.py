@@ -38,7 +38,7 @@ async def test_a_jump_host_that_is_not_known_is_the_one_named(sshd):
     sshd.ssh_config.write_text(sshd.ssh_config.read_text().replace(str(sshd.known_hosts), "/dev/null"))
     error = await refused()
     assert error.step is Step.HOST_KEY
-    assert "jump host gate: the host key of" in error.what
+    assert "jump host gate (hop 1 of 2): the host key of" in error.what
     assert f"ssh -F {sshd.ssh_config} gate" in error.hint
 
 
