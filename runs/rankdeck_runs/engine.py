@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from rankdeck_backends import CONNECT_TIMEOUT
+from rankdeck_backends.asking import Asker
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.model import Pool, Profile
 from rankdeck_runs import events
@@ -43,12 +44,17 @@ class Engine:
     Args:
         home: where runs are recorded.
         connect_timeout: seconds for each step of a login.
+        asker: asks the person what logins need (host keys, passphrases, passwords), on the engine's thread;
+            None: nothing is asked, and a login that needs an answer fails.
     """
 
-    def __init__(self, home: RunHome, *, connect_timeout: float = CONNECT_TIMEOUT) -> None:
+    def __init__(
+        self, home: RunHome, *, connect_timeout: float = CONNECT_TIMEOUT, asker: Asker | None = None
+    ) -> None:
         self._home = home
+        self.asker = asker
         self._network = NetworkThread()
-        self._links = self._network.submit(_make_links(connect_timeout)).result()
+        self._links = self._network.submit(_make_links(connect_timeout, asker)).result()
         self._lock = threading.Lock()
         self._followed: dict[str, LiveRun] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
@@ -282,8 +288,8 @@ class Engine:
             live.apply(event)
 
 
-async def _make_links(connect_timeout: float) -> Links:
-    return Links(connect_timeout)
+async def _make_links(connect_timeout: float, asker: Asker | None) -> Links:
+    return Links(connect_timeout, asker)
 
 
 def _say_nothing(line: str) -> None:

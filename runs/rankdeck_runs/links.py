@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from rankdeck_backends import open_backend
+from rankdeck_backends.asking import Asker
 from rankdeck_backends.base import Backend
 from rankdeck_backends.connection import AgentConnection
 from rankdeck_profiles.model import BackendKind, PoolNode
@@ -36,10 +37,12 @@ class Links:
 
     Args:
         connect_timeout: seconds for each step of a login.
+        asker: asks the person what logins need; None: nothing is asked.
     """
 
-    def __init__(self, connect_timeout: float) -> None:
+    def __init__(self, connect_timeout: float, asker: Asker | None = None) -> None:
         self._connect_timeout = connect_timeout
+        self._asker = asker
         self._backends: dict[BackendKind, Backend] = {}
         self._links: dict[tuple[BackendKind, PoolNode], _Link] = {}
         self._slots = asyncio.Semaphore(OPENED_AT_ONCE)
@@ -92,7 +95,9 @@ class Links:
 
     async def _open(self, kind: BackendKind, node: PoolNode) -> AgentConnection:
         if kind not in self._backends:
-            self._backends[kind] = open_backend(kind, connect_timeout=self._connect_timeout)
+            self._backends[kind] = open_backend(
+                kind, connect_timeout=self._connect_timeout, asker=self._asker
+            )
         async with self._slots:
             connection = await self._backends[kind].open(node)
         told = number(connection.hello, "time")

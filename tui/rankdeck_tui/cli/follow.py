@@ -83,11 +83,14 @@ def follow(
     """
     live = engine.attach(run_id)
     live.watch(range(live.snapshot().world_size))
-    version, settling, lost_since = 0, _Settling(), 0.0
+    version, settling, lost_since, arrived = 0, _Settling(), 0.0, 0
     while True:
         version = live.wait(version, LOOK_SECONDS)
         snapshot = live.snapshot()
-        arrived = view.show(snapshot)
+        if _is_asking(engine):
+            version = 0
+        else:
+            arrived = view.show(snapshot)
         if interrupts.take():
             match on_interrupt():
                 case Choice.STOP:
@@ -96,6 +99,7 @@ def follow(
                 case Choice.DETACH:
                     return End.DETACHED, snapshot
                 case Choice.CONTINUE:
+                    live.reconnect()
                     output.say("following again")
                     continue
         if snapshot.complete or (snapshot.state.is_terminal and settling.given_up(arrived)):
@@ -113,6 +117,11 @@ def follow(
         elif time.monotonic() - lost_since > LOST_SECONDS:
             view.finish(snapshot)
             return End.NODES_LOST, snapshot
+
+
+def _is_asking(engine: Engine) -> bool:
+    """Whether a login's question stands on the terminal: lines of logs would run over it."""
+    return getattr(engine.asker, "open", False)
 
 
 def _waits_for_lost_nodes_alone(snapshot: RunSnapshot) -> bool:
