@@ -9,7 +9,7 @@ import signal
 import termios
 from collections.abc import Iterator, Sequence
 
-from rankdeck_backends.asking import Accepted, SecretQuestion, ShownKey
+from rankdeck_backends.asking import Accepted, Kind, SecretQuestion, ShownKey
 from rankdeck_tui import words
 from rankdeck_tui.cli import output
 
@@ -49,14 +49,17 @@ class TerminalAsker:
                         return Accepted.NONE
 
     async def secrets(self, question: SecretQuestion) -> Sequence[str] | None:
-        """Asks each prompt in turn; what is secret is not echoed. Ctrl-D, or Enter alone, gives up."""
+        """Asks each prompt in turn; what is secret is not echoed. Ctrl-D gives up.
+
+        So does Enter alone, but for a server's own prompts: some ask for just that.
+        """
         with self._terminal() as terminal:
             head = f"{question.hop.title}: {question.text}"
             _write(terminal, "\n".join(part for part in (question.note, head) if part) + "\n")
             answers = []
             for prompt in question.prompts:
                 answer = await _line(terminal, prompt.text, echo=prompt.echo)
-                if answer is None or (not answer and len(question.prompts) == 1):
+                if answer is None or not (answer or question.kind is Kind.PROMPTS):
                     return None
                 answers.append(answer)
             return answers
