@@ -28,6 +28,10 @@ def open_backend(
         from rankdeck_backends.local import LocalBackend
 
         return LocalBackend()
+    if kind is BackendKind.OPENSSH:
+        from rankdeck_backends.openssh import OpenSshBackend
+
+        return OpenSshBackend(connect_timeout=connect_timeout)
     # asyncssh takes a third of a second to import: only those who use it wait for it.
     from rankdeck_backends.ssh import SshBackend
 

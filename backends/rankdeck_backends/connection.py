@@ -63,6 +63,7 @@ class AgentConnection:
         node: the node's name in the pool.
         hello: the agent's first message: protocol, python, host, uid, user, home, pid, boot, time, folder.
         reached_at: the address the backend connected to, if it knows one.
+        note: what a person should know of the way it was made; empty: nothing.
         closed: done when the connection is gone. Its result is the reason, or None if we closed it.
     """
 
@@ -77,6 +78,7 @@ class AgentConnection:
         self._by_hand = by_hand
         self.hello: Mapping[str, Any] = {}
         self.reached_at: str | None = None
+        self.note = ""
         loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[NodeError | None] = loop.create_future()
         self._greeted: asyncio.Future[None] = loop.create_future()

@@ -13,11 +13,19 @@ from rankdeck_backends import package, ssh_errors
 from rankdeck_backends.asking import Asker, Hop
 from rankdeck_backends.base import NodeError, Step
 from rankdeck_backends.connection import AgentConnection
+from rankdeck_backends.kerberos import Ticket
+from rankdeck_backends.openssh import OpenSshBackend
 from rankdeck_backends.ssh_channel import AgentSession, SshChannel
-from rankdeck_backends.ssh_client import LockedKeyError
-from rankdeck_backends.ssh_config import CONFIG_VARIABLE, ConfigError, HostSettings, SshConfig
+from rankdeck_backends.ssh_client import GssapiError, LockedKeyError
+from rankdeck_backends.ssh_config import ConfigError, HostSettings, SshConfig
 from rankdeck_backends.ssh_keys import LockedKey
-from rankdeck_backends.ssh_login import DroppedError, UnknownHostError, log_in, say_goodbye
+from rankdeck_backends.ssh_login import (
+    DroppedError,
+    UnknownHostError,
+    log_in,
+    say_goodbye,
+)
+from rankdeck_backends.ssh_names import CONFIG_VARIABLE
 from rankdeck_backends.ssh_person import Person
 from rankdeck_profiles.model import PoolNode
 
@@ -42,6 +50,26 @@ _LoginTask = asyncio.Task[asyncssh.SSHClientConnection]
 logging.getLogger("asyncssh").addHandler(logging.NullHandler())
 
 
+class _BeyondUsError(Exception):
+    """This way of logging in is not rankdeck's own; the system's ssh may know it.
+
+    Attributes:
+        told: the same as a NodeError.
+        why: in words, what the system's ssh is needed for.
+        before_asking: if that does not get further, there are ways left for which a person is asked.
+    """
+
+    def __init__(self, told: NodeError, why: str, *, before_asking: bool = False) -> None:
+        super().__init__(str(told))
+        self.told = told
+        self.why = why
+        self.before_asking = before_asking
+
+    def again(self, node: str, where: str) -> _BeyondUsError:
+        """The same for a node behind this jump host."""
+        return _BeyondUsError(self.told.again(node, where), self.why, before_asking=self.before_asking)
+
+
 class SshBackend:
     """Logs in to nodes and starts agents there. Host keys are always verified."""
 
@@ -55,6 +83,10 @@ class SshBackend:
             asker: asks the person for what only they know; None: what would have to be asked is refused.
         """
         self._person = Person(asker)
+        self._ticket = Ticket()
+        self._kerberos_fails: set[str] = set()
+        """Nodes that no ticket gets in to."""
+        self._openssh = OpenSshBackend(connect_timeout=connect_timeout)
         self._timeout = connect_timeout
         self._config = SshConfig()
         self._hops: dict[tuple[str, ...], _LoginTask] = {}
@@ -69,6 +101,33 @@ class SshBackend:
         Raises:
             NodeError: at the first step that failed.
         """
+        try:
+            return await self._open(node)
+        except _BeyondUsError as beyond:
+            connection = await self._by_openssh(node, beyond)
+        if connection is None:
+            self._kerberos_fails.add(node.name)
+            return await self._open(node)
+        return connection
+
+    async def _by_openssh(self, node: PoolNode, beyond: _BeyondUsError) -> AgentConnection | None:
+        """Have the system's ssh try where it may get further; if it does not, both reasons are told.
+
+        Returns:
+            The connection; None if it got no further, and a person can still be asked.
+        """
+        try:
+            connection = await self._openssh.open(node)
+        except NodeError as error:
+            if beyond.before_asking:
+                return None
+            told = beyond.told
+            what = f"{told.what}\n  the system's ssh does not get further: {error.what}"
+            raise NodeError(node.name, told.step, what, told.hint) from None
+        connection.note = f"{connection.note} ({beyond.why})"
+        return connection
+
+    async def _open(self, node: PoolNode) -> AgentConnection:
         settings = await self._settings(node.name, node.host, node.user, node.port)
         route = await self._route(node.name, settings)
         tunnel = await self._tunnel(node.name, route)
@@ -112,9 +171,9 @@ class SshBackend:
                 "a `Match exec` in it may hang, or the file system that ~/.ssh is on",
             ) from None
         except ConfigError as error:
-            raise NodeError(
-                node, Step.CONFIG, str(error), f"correct it, or name another one in {CONFIG_VARIABLE}"
-            ) from None
+            hint = f"correct it, or name another one in {CONFIG_VARIABLE}"
+            told = NodeError(node, Step.CONFIG, str(error), hint)
+            raise _BeyondUsError(told, "the ssh config has something that rankdeck does not read") from None
 
     async def _log_in(
         self, hop: Hop, settings: HostSettings, tunnel: asyncssh.SSHClientConnection | None
@@ -130,10 +189,22 @@ class SshBackend:
         drops = 0
         while True:
             questions = self._person.questions(hop, settings)
+            kerberos_first = (
+                questions is not None
+                and settings.gssapi
+                and hop.node not in self._kerberos_fails
+                and bool(await self._ticket.there())
+            )
             try:
                 async with gate, self._openings:
                     return await log_in(
-                        hop.node, settings, tunnel, timeout, questions=questions, skipped=frozenset(skipped)
+                        hop.node,
+                        settings,
+                        tunnel,
+                        timeout,
+                        questions=questions,
+                        skipped=frozenset(skipped),
+                        kerberos_first=kerberos_first,
                     )
             except DroppedError as error:
                 told = error.told
@@ -141,6 +212,11 @@ class SshBackend:
                 if drops > _RETRIES:
                     raise NodeError(hop.node, told.step, f"{told.what} ({drops} tries)", told.hint) from None
                 await asyncio.sleep(_RETRY_DELAY * 2 ** (drops - 1) * random.uniform(0.5, 1.5))
+            except GssapiError as error:
+                if await self._ticket.there() is False:
+                    raise error.told from None
+                why = f"{settings.host} takes Kerberos, GSSAPI"
+                raise _BeyondUsError(error.told, why, before_asking=error.before_asking) from None
             except UnknownHostError as error:
                 await self._person.takes(hop, settings, error.key, error.told)
             except LockedKeyError as error:
@@ -180,6 +256,8 @@ class SshBackend:
                 # Others may wait for it, too: it goes on if this node's opening is given up.
                 tunnel = await asyncio.shield(task)
             except NodeError as error:
+                raise error.again(node, hop.label) from None
+            except _BeyondUsError as error:
                 raise error.again(node, hop.label) from None
         return tunnel
 

@@ -11,12 +11,29 @@ import asyncssh
 from asyncssh.public_key import SSHKeyPair
 
 from rankdeck_backends.asking import Kind
-from rankdeck_backends.base import NodeError
+from rankdeck_backends.base import NodeError, Step
 from rankdeck_backends.ssh_config import HostSettings
 from rankdeck_backends.ssh_dial import Dialed
 from rankdeck_backends.ssh_errors import Seen
 from rankdeck_backends.ssh_keys import LockedKey
 from rankdeck_backends.ssh_person import DeclinedError, LoginQuestions, declined
+
+GSSAPI = "gssapi-with-mic"
+"""RFC 4462, section 3."""
+
+
+class GssapiError(Exception):
+    """The server takes Kerberos, and the config allows it.
+
+    Attributes:
+        told: the same as a NodeError.
+        before_asking: there are other ways left, for which a person would have to be asked.
+    """
+
+    def __init__(self, told: NodeError, *, before_asking: bool = False) -> None:
+        super().__init__(str(told))
+        self.told = told
+        self.before_asking = before_asking
 
 
 class LockedKeyError(Exception):
@@ -68,6 +85,7 @@ class LoginClient(asyncssh.SSHClient):
         settings: the host's.
         questions: answers the server's questions; None: nobody does.
         skipped: encrypted keys that stay closed.
+        kerberos_first: nothing is asked where the server takes Kerberos.
     """
 
     def __init__(
@@ -76,6 +94,8 @@ class LoginClient(asyncssh.SSHClient):
         settings: HostSettings,
         questions: LoginQuestions | None,
         skipped: frozenset[LockedKey],
+        *,
+        kerberos_first: bool = False,
     ) -> None:
         self.seen = Seen()
         self.dialed: Dialed | None = None
@@ -85,6 +105,7 @@ class LoginClient(asyncssh.SSHClient):
         self._node = node
         self._settings = settings
         self._questions = questions
+        self._kerberos_first = kerberos_first
         self._locked = [pair for pair in settings.keys.locked() if pair[0] not in skipped]
         self._clock: asyncio.Timeout | None = None
 
@@ -108,6 +129,14 @@ class LoginClient(asyncssh.SSHClient):
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         """There is a connection to speak SSH on."""
         self.connection = conn
+        # The one method of which asyncssh tells no client. Where nothing else is offered, this tells it.
+        wants_gssapi = conn.gss_mic_auth_requested
+
+        def gss_mic_auth_requested() -> bool:
+            self._note_methods()
+            return wants_gssapi()
+
+        conn.gss_mic_auth_requested = gss_mic_auth_requested  # type: ignore[method-assign]
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is gone."""
@@ -137,12 +166,12 @@ class LoginClient(asyncssh.SSHClient):
 
     async def password_auth_requested(self) -> str | None:
         """The user's password; asked for again where it was refused."""
-        self._note_methods()
+        await self._prefer_kerberos()
         return await self._asked(self._questions.password()) if self._questions is not None else None
 
     async def kbdint_auth_requested(self) -> str | None:
         """Whether the server may ask what it likes, RFC 4256: any of its ways (empty), or none."""
-        self._note_methods()
+        await self._prefer_kerberos()
         return "" if self._questions is not None and await self._questions.may_ask(Kind.PROMPTS) else None
 
     async def kbdint_challenge_received(
@@ -152,6 +181,14 @@ class LoginClient(asyncssh.SSHClient):
         if self._questions is None:
             return None
         return await self._asked(self._questions.challenge(name, instructions, prompts))
+
+    async def _prefer_kerberos(self) -> None:
+        self._note_methods()
+        if self._kerberos_first and self._settings.gssapi and GSSAPI in self.seen.methods:
+            what = (
+                f"{self._settings.target} takes Kerberos (GSSAPI), which rankdeck leaves to the system's ssh"
+            )
+            await self.stop(GssapiError(NodeError(self._node, Step.AUTH, what), before_asking=True))
 
     async def _asked(self, answering: Awaitable[_Answer]) -> _Answer | None:
         """A person's answer. The clock stands still meanwhile."""

@@ -17,13 +17,10 @@ from rankdeck_backends import ssh_manners
 from rankdeck_backends.ssh_hostkeys import GLOBAL_FILES, USER_FILES, KnownHosts, Trust, expand
 from rankdeck_backends.ssh_keys import KeyRing, Keys
 from rankdeck_backends.ssh_manners import Manners
+from rankdeck_backends.ssh_names import CONFIG_VARIABLE, KEEPALIVE_COUNT, KEEPALIVE_INTERVAL
 
-CONFIG_VARIABLE = "RANKDECK_SSH_CONFIG"
-"""Path of an ssh config to use in place of the user's and the system's, as with `ssh -F`."""
 DEFAULT_CONFIGS = ("~/.ssh/config", "/etc/ssh/ssh_config")
 """ssh_config(5): the first value found for a setting counts."""
-KEEPALIVE_INTERVAL = 5
-KEEPALIVE_COUNT = 3
 # Measured: curve25519 costs the client a fifth of the post-quantum default; AES-GCM half of chacha20 per
 # byte, since it takes fewer calls per packet.
 _KEX = "^curve25519-sha256,curve25519-sha256@libssh.org"
@@ -59,6 +56,8 @@ class HostSettings:
     keys: Keys
     agent_path: str
     """The ssh agent's socket; empty if there is none."""
+    gssapi: bool
+    """GSSAPIAuthentication: Kerberos may be used."""
     options: asyncssh.SSHClientConnectionOptions
     manners: Callable[[], Manners]
     """Reads how a person is dealt with. Blocks, may raise ConfigError: for a thread, when needed."""
@@ -195,6 +194,7 @@ class SshConfig:
             host_key_alias=alias,
             keys=keys,
             agent_path=agent_path,
+            gssapi=bool(config.get("GSSAPIAuthentication", False)),
             options=options,
             manners=manners,
             accept=accept,

@@ -190,7 +190,12 @@ def _denied(node: str, settings: HostSettings, seen: Seen, what: str) -> NodeErr
         f"keys offered: {', '.join(offered) or 'none'}",
         *unusable,
     ]
-    if not offered:
+    if list(seen.methods) == ["gssapi-with-mic"]:
+        hint = (
+            "the server takes Kerberos alone: get a ticket with `kinit`, "
+            "and have GSSAPIAuthentication yes in the ssh config"
+        )
+    elif not offered:
         hint = (
             "make a key (`ssh-keygen`) or load yours into an ssh agent (`ssh-add`), "
             "and put it on the node (`ssh-copy-id`)"

@@ -9,7 +9,7 @@ import asyncssh
 
 from rankdeck_backends import ssh_errors
 from rankdeck_backends.base import NodeError
-from rankdeck_backends.ssh_client import LoginClient
+from rankdeck_backends.ssh_client import GSSAPI, GssapiError, LoginClient
 from rankdeck_backends.ssh_config import HostSettings
 from rankdeck_backends.ssh_dial import dial
 from rankdeck_backends.ssh_keys import LockedKey
@@ -54,6 +54,7 @@ async def log_in(
     *,
     questions: LoginQuestions | None = None,
     skipped: frozenset[LockedKey] = frozenset(),
+    kerberos_first: bool = False,
 ) -> asyncssh.SSHClientConnection:
     """Log in once.
 
@@ -64,14 +65,16 @@ async def log_in(
         timeout: seconds for each step: look-up, connection, key exchange; twice that for the authentication.
         questions: answers what the server asks; None: nobody does.
         skipped: encrypted keys that are not to be offered.
+        kerberos_first: nothing is asked where the server takes Kerberos: that may get in without.
 
     Raises:
         NodeError: step `resolve`, `connect`, `host key` or `auth`.
+        GssapiError: the server takes Kerberos, and the config allows it.
         UnknownHostError: its host key is new; it may be accepted, then another login gets further.
         LockedKeyError: the server takes an encrypted key; once it is unlocked, another login gets further.
         DroppedError: the server hung up before the key exchange was through.
     """
-    client = LoginClient(node, settings, questions, skipped)
+    client = LoginClient(node, settings, questions, skipped, kerberos_first=kerberos_first)
     options = asyncssh.SSHClientConnectionOptions(options=settings.options, client_factory=lambda: client)
     if tunnel is None:
         client.dialed = await dial(node, settings, timeout)
@@ -137,6 +140,8 @@ async def _explained(node: str, settings: HostSettings, client: LoginClient, err
     told = ssh_errors.login_failed(node, settings, seen, error)
     if ssh_errors.is_new_key(settings, seen, error) and seen.shown_key is not None:
         return UnknownHostError(told, seen.shown_key)
+    if isinstance(error, asyncssh.PermissionDenied) and settings.gssapi and GSSAPI in seen.methods:
+        return GssapiError(told)
     dropped = isinstance(error, (asyncssh.ConnectionLost, ConnectionError)) and not seen.let_through
     return DroppedError(told) if dropped else told
 

@@ -9,10 +9,11 @@ import asyncssh
 
 from rankdeck_backends.asking import Asker, Hop, Kind, Prompt, SecretQuestion, ShownKey
 from rankdeck_backends.base import NodeError, Step
-from rankdeck_backends.ssh_config import CONFIG_VARIABLE, ConfigError, HostSettings
+from rankdeck_backends.ssh_config import ConfigError, HostSettings
 from rankdeck_backends.ssh_desk import Desk
 from rankdeck_backends.ssh_keys import LockedKey
 from rankdeck_backends.ssh_manners import Manners, NewKeys
+from rankdeck_backends.ssh_names import CONFIG_VARIABLE
 
 
 class DeclinedError(Exception):

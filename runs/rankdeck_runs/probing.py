@@ -89,6 +89,8 @@ async def probe_all(
             facts, readings, told = await asyncio.gather(
                 _facts(connection, node, pool, asked), looked(node, connection), clock(connection)
             )
+        if connection.note:
+            progress(f"{node.name}: {connection.note}")
         count.answered(node)
         return Probed(replace(facts, readings=readings), readings, told)
 
