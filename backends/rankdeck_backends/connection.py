@@ -15,8 +15,10 @@ from rankdeck_backends.frames import FrameError, FrameParser, encode
 PROTOCOL = 1
 PING_INTERVAL = 5.0
 """Seconds between pings. An agent that hears nothing for 60 s ends its session."""
-MISSED_PINGS = 3
-"""This many intervals in a row without a single byte, and the connection counts as lost."""
+MISSED_PINGS = 5
+"""This many intervals in a row without a single byte, and the connection counts as lost: within 30 s. TCP
+sends again at growing pauses (0.2 s, doubled each time, RFC 6298): after a cut of 12 s the next try comes
+at the 13th second, after a longer one at the 26th."""
 CLOSE_GRACE = 2.0
 """Seconds an agent has to end by itself once its stdin is closed."""
 NOISE_SHOWN = 2000

@@ -18,6 +18,8 @@ from rankdeck_backends.ssh_errors import Seen
 from rankdeck_backends.ssh_keys import LockedKey
 from rankdeck_backends.ssh_person import DeclinedError, LoginQuestions, declined
 
+_GREETING_KEPT = 2000
+"""Bytes: a line or two of it are shown."""
 GSSAPI = "gssapi-with-mic"
 """RFC 4462, section 3."""
 
@@ -137,6 +139,19 @@ class LoginClient(asyncssh.SSHClient):
             return wants_gssapi()
 
         conn.gss_mic_auth_requested = gss_mic_auth_requested  # type: ignore[method-assign]
+        self._listen(conn)
+
+    def _listen(self, conn: asyncssh.SSHClientConnection) -> None:
+        """Keep what the server says in place of its version, which asyncssh drops (RFC 4253, section 4.2)."""
+        take = conn.data_received
+
+        def data_received(data: bytes, datatype: asyncssh.DataType = None) -> None:
+            self.seen.greeting = (self.seen.greeting + data)[:_GREETING_KEPT]
+            if b"SSH-" in self.seen.greeting or len(self.seen.greeting) == _GREETING_KEPT:
+                conn.data_received = take  # type: ignore[method-assign]
+            take(data, datatype)
+
+        conn.data_received = data_received  # type: ignore[method-assign]
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is gone."""

@@ -24,6 +24,8 @@ class Seen:
     """Whether there is a connection to speak SSH on."""
     banner: bool = False
     """Whether the server has spoken SSH."""
+    greeting: bytes = b""
+    """The beginning of what the server sent before it spoke SSH, where it did not."""
     let_through: bool = False
     """Whether its host key was accepted."""
     methods: dict[str, None] = field(default_factory=dict)
@@ -102,7 +104,8 @@ def login_failed(node: str, settings: HostSettings, seen: Seen, error: Exception
     return NodeError(
         node,
         Step.CONNECT,
-        f"{settings.target} closed the connection before the login: {_reason(error)}{_proxy_note(seen)}",
+        f"{settings.target} closed the connection before the login: {_reason(error)}"
+        f"{_greeting_note(seen)}{_proxy_note(seen)}",
         "sshd may be overloaded (MaxStartups), or may not want this address (its log says which)",
     )
 
@@ -217,6 +220,11 @@ def _fingerprint(key: asyncssh.SSHKey) -> str:
 def _reason(error: Exception) -> str:
     reason = getattr(error, "reason", "") or getattr(error, "strerror", "") or str(error)
     return excerpt(str(reason).encode("utf-8", "backslashreplace")) or type(error).__name__
+
+
+def _greeting_note(seen: Seen) -> str:
+    said = excerpt(seen.greeting)
+    return f"; it said:\n  {said}" if said and not seen.banner else ""
 
 
 def _proxy_note(seen: Seen) -> str:

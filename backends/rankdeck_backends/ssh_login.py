@@ -105,9 +105,9 @@ async def log_in(
 
 async def say_goodbye(connection: asyncssh.SSHClientConnection) -> None:
     """Close a connection and wait until it and what carried it are gone."""
+    client = connection.get_owner()  # it has none any more once it is closed
     connection.close()
     await connection.wait_closed()
-    client = connection.get_owner()
     if isinstance(client, LoginClient) and client.dialed is not None:
         over = client.dialed.hang_up()
         if over is not None:

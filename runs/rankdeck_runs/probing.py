@@ -54,7 +54,7 @@ async def probe(
     async def probe_one(node: PoolNode) -> NodeFacts:
         async with links.use(pool.backend, node) as connection:
             facts = await _facts(connection, node, pool, {})
-        count.answered(node)
+        count.answered(node, connection.note)
         return facts
 
     return await from_all({node.name: probe_one(node) for node in pool.nodes})
@@ -89,9 +89,7 @@ async def probe_all(
             facts, readings, told = await asyncio.gather(
                 _facts(connection, node, pool, asked), looked(node, connection), clock(connection)
             )
-        if connection.note:
-            progress(f"{node.name}: {connection.note}")
-        count.answered(node)
+        count.answered(node, connection.note)
         return Probed(replace(facts, readings=readings), readings, told)
 
     async def looked(node: PoolNode, connection: AgentConnection) -> Readings:
@@ -138,9 +136,10 @@ class _Count:
         self._reached = 0
         self._progress = progress
 
-    def answered(self, node: PoolNode) -> None:
+    def answered(self, node: PoolNode, note: str) -> None:
         self._reached += 1
-        self._progress(f"{node.name} answered ({self._reached} of {self._total})")
+        way = f", {note}" if note else ""
+        self._progress(f"{node.name} answered ({self._reached} of {self._total}){way}")
 
 
 async def _facts(

@@ -61,7 +61,7 @@ class PoolForm(SaveForm):
 
     def fields(self) -> Iterator[tuple[str, str, Widget]]:
         """All a pool has, but for host files."""
-        kinds = [str(kind) for kind in (BackendKind.SSH, BackendKind.LOCAL)]
+        kinds = [str(kind) for kind in (BackendKind.SSH, BackendKind.OPENSSH, BackendKind.LOCAL)]
         yield "backend", "Backend", Choice(kinds, kinds[0], id="backend")
         yield "nodes", "Nodes", Input(placeholder="gpu[001-004] alice@gpu007:2222", compact=True, id="nodes")
         yield (

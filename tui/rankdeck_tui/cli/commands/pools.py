@@ -27,7 +27,7 @@ def configure(parser: CommandParser) -> None:
     new.add_argument(
         "nodes", nargs="*", metavar="NODES", help="names or ranges, e.g. 'gpu[001-004]' alice@gpu007:2222"
     )
-    new.add_argument("--backend", metavar="NAME", help="ssh or local (default: ssh)")
+    new.add_argument("--backend", metavar="NAME", help="ssh, openssh or local (default: ssh)")
     new.add_argument("--slots", metavar="N", type=int, help="ranks a node takes (default: its GPUs, else 1)")
     new.add_argument("--interface", metavar="NAME", help="the network interface to use, e.g. ib0")
     add_set(new)

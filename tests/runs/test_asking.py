@@ -1,0 +1,86 @@
+"""A login that needs the person: its link waits for them, and nothing is tried in the meantime."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from rankdeck_backends.base import NodeError, Step
+from rankdeck_backends.local import LocalBackend
+from rankdeck_runs import links, node_follow
+from rankdeck_runs.live import LinkState
+from rankdeck_runs.states import RunState
+from runs.test_reattach import sessions
+from runs.waiting import finished, launched, wait_for
+
+
+class Gate(LocalBackend):
+    """This machine behind a login that may need the person, or refuse them."""
+
+    def __init__(self) -> None:
+        self.needs_person = False
+        self.refuses = False
+        self.tries = 0
+
+    async def open(self, node):
+        self.tries += 1
+        if self.needs_person:
+            raise NodeError(node.name, Step.AUTH, "a code was asked for in vain", needs_person=True)
+        if self.refuses:
+            raise NodeError(node.name, Step.AUTH, "no key was accepted")
+        return await super().open(node)
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    made = Gate()
+    monkeypatch.setattr(links, "open_backend", lambda kind, **options: made)
+    return made
+
+
+def cut(gate) -> None:
+    gate.tries = 0
+    for pid in sessions():
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_login_that_needs_the_person_waits_for_them(gate, engine, program, pool, tmp_path):
+    run_id = launched(engine, program("while not os.path.exists('go'): time.sleep(0.05)"), pool)
+    live = engine.attach(run_id)
+    wait_for(live, lambda s: s.state is RunState.RUNNING, "a running run")
+    gate.needs_person = True
+    cut(gate)
+    wait_for(live, lambda s: all(link.needs_person for link in live.links.values()), "links that need us")
+    since = {node: link.since for node, link in live.links.items()}
+    time.sleep(4)  # several of the pauses between tries
+    assert gate.tries == len(pool.nodes)
+    live.reconnect()
+    wait_for(live, lambda s: gate.tries == 2 * len(pool.nodes), "another try each")
+    assert {node: link.since for node, link in live.links.items()} == since
+    gate.needs_person = False
+    live.reconnect()
+    wait_for(
+        live, lambda s: all(link.state is LinkState.CONNECTED for link in live.links.values()), "links again"
+    )
+    (tmp_path / "go").touch()
+    assert finished(live).state is RunState.SUCCEEDED
+
+
+def test_a_refused_login_is_tried_less_and_less_often(gate, engine, program, pool, tmp_path, monkeypatch):
+    monkeypatch.setattr(node_follow, "RETRY_MOST", 0.5)
+    run_id = launched(engine, program("while not os.path.exists('go'): time.sleep(0.05)"), pool)
+    live = engine.attach(run_id)
+    wait_for(live, lambda s: s.state is RunState.RUNNING, "a running run")
+    gate.refuses = True
+    cut(gate)
+    wait_for(live, lambda s: all(link.state is LinkState.LOST for link in live.links.values()), "lost links")
+    time.sleep(6)
+    # After 0.5, 1, 2, 4 s and so on, 0.8 of it at least; not every half second.
+    assert gate.tries <= 5 * len(pool.nodes)
+    gate.refuses = False
+    live.reconnect()
+    (tmp_path / "go").touch()
+    assert finished(live).state is RunState.SUCCEEDED
