@@ -30,7 +30,7 @@ from rankdeck_backends.ssh_person import Person
 from rankdeck_profiles.model import PoolNode
 
 _AT_ONCE = 32
-"""Logins under way at once. Measured with 16 to 256 nodes: more gains nothing, 8 costs up to a third."""
+"""Logins under way at once, and agents being started. Measured with 16 to 256 nodes: more gains nothing, 8 costs up to a third."""
 _AT_ONCE_PER_ADDRESS = 8
 """Logins under way at one sshd: its MaxStartups drops some from the tenth on (10:30:100, sshd_config(5))."""
 _RETRIES = 4
@@ -93,6 +93,7 @@ class SshBackend:
         """The jump hosts' connections, by the way to them: shared by all nodes behind them."""
         self._farewells: set[asyncio.Task[None]] = set()
         self._openings = asyncio.Semaphore(_AT_ONCE)
+        self._starts = asyncio.Semaphore(_AT_ONCE)
         self._gates: dict[tuple[str, int], asyncio.Semaphore] = {}
 
     async def open(self, node: PoolNode) -> AgentConnection:
@@ -134,7 +135,8 @@ class SshBackend:
         hop = Hop(node.name, settings.name, len(route) + 1, len(route) + 1)
         ssh = await self._log_in(hop, settings, tunnel)
         try:
-            return await self._start_agent(node.name, settings, ssh)
+            async with self._starts:
+                return await self._start_agent(node.name, settings, ssh)
         except BaseException:
             ssh.abort()
             self._bid_farewell(ssh)

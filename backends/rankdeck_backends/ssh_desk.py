@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,7 +110,7 @@ class Desk:
             while self._pending:
                 async with self._turn:
                     await self._settled()
-                    batch = dict(self._pending)
+                    batch = dict(sorted(self._pending.items(), key=lambda item: _order(item[1].shown)))
                     if not batch:
                         return
                     accepted = await self._asker.host_keys([each.shown for each in batch.values()])
@@ -135,3 +136,9 @@ class Desk:
         while count != len(self._pending) and loop.time() < end:
             count = len(self._pending)
             await asyncio.sleep(SETTLE_SECONDS)
+
+
+def _order(shown: ShownKey) -> tuple[int, list[tuple[int, str]]]:
+    """Nearer hops first, then by node, n2 before n10."""
+    parts = re.findall(r"\d+|\D+", shown.hop.node)
+    return shown.hop.position, [(int(part), "") if part.isdigit() else (-1, part) for part in parts]

@@ -19,9 +19,9 @@ from rankdeck_runs.values import number
 LINGER = 30.0
 """Seconds that an unused connection is kept: planning is followed by launching, launching by following."""
 OPENED_AT_ONCE = 32
-"""How many connections are being made at the same time. A single SSH server begins to refuse at 10
-unauthenticated ones (sshd_config: MaxStartups 10:30:100), but pools have a server on each node; 16 to 64
-were measured equally fast."""
+"""How many agents of this machine's own nodes are being started at the same time. Backends that reach other
+machines have limits of their own, which leave out those that wait for a person: of a pool's unknown host
+keys, all are to be shown together."""
 
 
 @dataclass(slots=True)
@@ -98,7 +98,7 @@ class Links:
             self._backends[kind] = open_backend(
                 kind, connect_timeout=self._connect_timeout, asker=self._asker
             )
-        async with self._slots:
+        async with self._slots if kind is BackendKind.LOCAL else contextlib.nullcontext():
             connection = await self._backends[kind].open(node)
         told = number(connection.hello, "time")
         link = self._links.get((kind, node))

@@ -263,3 +263,6 @@ async def test_odd_nodes(needs_cluster: None, monkeypatch: pytest.MonkeyPatch) -
         error = await refusal(cluster, monkeypatch, "n5")
         assert error.step is Step.AUTH
         assert str(cluster.identity) in error.message
+        error = await refusal(cluster, monkeypatch, "n8")
+        assert error.step is Step.SHELL
+        assert "not available" in error.message

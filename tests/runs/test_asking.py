@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
@@ -10,6 +11,7 @@ import pytest
 
 from rankdeck_backends.base import NodeError, Step
 from rankdeck_backends.local import LocalBackend
+from rankdeck_profiles.model import BackendKind, PoolNode
 from rankdeck_runs import links, node_follow
 from rankdeck_runs.live import LinkState
 from rankdeck_runs.states import RunState
@@ -84,3 +86,37 @@ def test_a_refused_login_is_tried_less_and_less_often(gate, engine, program, poo
     live.reconnect()
     (tmp_path / "go").touch()
     assert finished(live).state is RunState.SUCCEEDED
+
+
+async def test_logins_that_wait_for_the_person_hold_up_no_others(monkeypatch):
+    """So that a large pool's host keys can be shown all together."""
+    answered, waiting = asyncio.Event(), 0
+
+    class Asking:
+        kind = "ssh"
+
+        async def open(self, node):
+            nonlocal waiting
+            waiting += 1
+            await answered.wait()
+            raise NodeError(node.name, Step.HOST_KEY, "not accepted", needs_person=True)
+
+        async def close(self):
+            pass
+
+    monkeypatch.setattr(links, "open_backend", lambda kind, **options: Asking())
+    shared = links.Links(10.0)
+
+    async def use(node):
+        async with shared.use(BackendKind.SSH, node):
+            raise AssertionError("it was refused")
+
+    nodes = [PoolNode(f"n{number}", f"n{number}") for number in range(100)]
+    uses = [asyncio.create_task(use(node)) for node in nodes]
+    async with asyncio.timeout(60):
+        while waiting < len(nodes):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        answered.set()
+        for result in await asyncio.gather(*uses, return_exceptions=True):
+            assert isinstance(result, NodeError)
+        await shared.close()
