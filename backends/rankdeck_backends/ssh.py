@@ -30,7 +30,8 @@ from rankdeck_backends.ssh_person import Person
 from rankdeck_profiles.model import PoolNode
 
 _AT_ONCE = 32
-"""Logins under way at once, and agents being started. Measured with 16 to 256 nodes: more gains nothing, 8 costs up to a third."""
+"""Logins under way at once, and agents being started. Measured with 16 to 256 nodes: more gains nothing, 8
+costs up to a third."""
 _AT_ONCE_PER_ADDRESS = 8
 """Logins under way at one sshd: its MaxStartups drops some from the tenth on (10:30:100, sshd_config(5))."""
 _RETRIES = 4

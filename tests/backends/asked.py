@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import gc
+import warnings
 from collections.abc import Sequence
 
 import asyncssh
@@ -123,3 +125,7 @@ async def asking_server(port: int, host_key, *, password: str | None = None, rou
     finally:
         listener.close()
         await listener.wait_closed()
+        with warnings.catch_warnings():
+            # asyncssh's server ends with a process that is still being read: `Queue.join` never awaited.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            gc.collect()

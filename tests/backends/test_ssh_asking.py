@@ -14,9 +14,6 @@ from rankdeck_backends.asking import Accepted, Kind
 from rankdeck_backends.base import NodeError, Step
 from rankdeck_profiles.model import BackendKind, PoolNode
 
-# asyncssh's server, at the end of a process that is still being read.
-pytestmark = pytest.mark.filterwarnings("ignore:coroutine 'Queue.join' was never awaited:RuntimeWarning")
-
 
 async def open_with(person: Person, *nodes: PoolNode, connect_timeout: float = 30.0):
     """Open nodes at once; gives (backend, what became of each)."""
