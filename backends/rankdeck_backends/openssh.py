@@ -23,7 +23,7 @@ from rankdeck_profiles.model import PoolNode
 
 PROGRAM = "ssh"
 _AT_ONCE = 8
-"""Programs being started at once: each costs some 30 ms of CPU, and one sshd may be behind them all."""
+"""Logins under way at once: each costs some 85 ms of CPU here, and one sshd may be behind them all."""
 _CONFIG_LIMIT = 30.0
 """Seconds for `ssh -G`: a `Match exec` may ask the network."""
 _HELLO_PATIENCE = 4.0

@@ -54,6 +54,10 @@ class AskingServer(asyncssh.SSHServer):
         self._rounds = rounds
         self._at = 0
         self.tries = 0
+        self.connection: asyncssh.SSHServerConnection | None = None
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self.connection = conn
 
     def begin_auth(self, username: str) -> bool:
         return True
