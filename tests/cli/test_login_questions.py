@@ -103,3 +103,22 @@ def test_without_a_terminal_nothing_is_asked(rankdeck: Shell, server: OpenSshd, 
     locked(server, tmp_path)
     done = rankdeck("gpus", "--pool", "far", status=3)
     assert "is encrypted" in done.stderr
+
+
+def test_without_a_terminal_all_unknown_hosts_are_listed(
+    rankdeck: Shell, server: OpenSshd, tmp_path: Path
+) -> None:
+    other = OpenSshd(tmp_path / "other").start()
+    try:
+        other.known_hosts = server.known_hosts
+        other.write_config(host="second")
+        server.ssh_config.write_text(server.ssh_config.read_text() + other.ssh_config.read_text())
+        server.known_hosts.write_text("")
+        rankdeck.save_pool("both", 'backend = "ssh"\nnodes = ["node", "second"]\n')
+        done = rankdeck("gpus", "--pool", "both", status=3)
+        for name, each in (("node", server), ("second", other)):
+            assert name in done.stderr
+            assert fingerprint(each.host_key) in done.stderr
+        assert server.known_hosts.read_text() == ""
+    finally:
+        other.stop()
