@@ -74,7 +74,8 @@ class AgentConnection:
 
         Args:
             node: the node's name in the pool.
-            by_hand: what a person can type to see why an agent does not start, for messages.
+            by_hand: what a person can type to see why an agent does not start, for messages; empty where no
+                login shell is on the way.
         """
         self.node = node
         self._by_hand = by_hand
@@ -97,7 +98,7 @@ class AgentConnection:
     @property
     def noise(self) -> str | None:
         """What the node's start-up files printed before the agent's first word; None: there was no shell."""
-        if self.reached_at is None:
+        if not self._by_hand:
             return None
         return self._received.parser.noise[:NOISE_SHOWN].decode("utf-8", "replace")
 

@@ -17,6 +17,8 @@ from rankdeck_tui.cli.interrupts import Choice, Interrupts
 class Told:
     """A live run and its engine in one, whose state is what the test says."""
 
+    asker = None
+
     def __init__(self, snapshot: RunSnapshot) -> None:
         self.told = snapshot
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rankdeck_runs.live import LiveRun
     from rankdeck_runs.states import RunSnapshot
     from rankdeck_runs.stopping import StopResult
+    from rankdeck_tui.cli.login_questions import TerminalAsker
 
 T = TypeVar("T")
 
@@ -81,18 +82,19 @@ def follow(
     Returns:
         Why following ended, and the run's state then.
     """
+    asker = _terminal_asker(engine)
     live = engine.attach(run_id)
     live.watch(range(live.snapshot().world_size))
     version, settling, lost_since, arrived = 0, _Settling(), 0.0, 0
     while True:
         version = live.wait(version, LOOK_SECONDS)
         snapshot = live.snapshot()
-        if _is_asking(engine):
+        if asker is not None and asker.open:
             version = 0
         else:
             arrived = view.show(snapshot)
         if interrupts.take():
-            match on_interrupt():
+            match asker.while_held(on_interrupt) if asker is not None else on_interrupt():
                 case Choice.STOP:
                     _stop(engine, live, view, interrupts)
                     return End.STOPPED, live.snapshot()
@@ -119,9 +121,11 @@ def follow(
             return End.NODES_LOST, snapshot
 
 
-def _is_asking(engine: Engine) -> bool:
-    """Whether a login's question stands on the terminal: lines of logs would run over it."""
-    return getattr(engine.asker, "open", False)
+def _terminal_asker(engine: Engine) -> TerminalAsker | None:
+    """What asks logins' questions on the terminal, where log lines and other questions are to wait for it."""
+    from rankdeck_tui.cli.login_questions import TerminalAsker
+
+    return engine.asker if isinstance(engine.asker, TerminalAsker) else None
 
 
 def _waits_for_lost_nodes_alone(snapshot: RunSnapshot) -> bool:

@@ -7,7 +7,8 @@ import contextlib
 import os
 import signal
 import termios
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from rankdeck_backends.asking import Accepted, Kind, SecretQuestion, ShownKey
 from rankdeck_tui import words
@@ -18,6 +19,8 @@ TERMINAL = "/dev/tty"
 KEYS_SHOWN = 40
 """Host keys printed one by one; more of them would scroll the question's beginning away."""
 
+_Answer = TypeVar("_Answer")
+_LOOK_SECONDS = 0.1
 _INTERRUPT, _END, _KILL_LINE = b"\x03", b"\x04", b"\x15"
 _ERASE = (b"\x7f", b"\x08")
 _ENTER = (b"\r", b"\n")
@@ -32,9 +35,11 @@ class TerminalAsker:
 
     def __init__(self) -> None:
         self.open = False
+        self._held = False
 
     async def host_keys(self, keys: Sequence[ShownKey]) -> Accepted:
         """Prints the keys with their fingerprints, and asks which are the hosts' own."""
+        await self._free()
         with self._terminal() as terminal:
             _write(terminal, _told_keys(keys))
             choices = "[y]es, [n]o" if len(keys) == 1 else "[y]es to the first, [a]ll of them, [n]o"
@@ -53,6 +58,7 @@ class TerminalAsker:
 
         So does Enter alone, but for a server's own prompts: some ask for just that.
         """
+        await self._free()
         with self._terminal() as terminal:
             head = f"{question.hop.title}: {question.text}"
             _write(terminal, "\n".join(part for part in (question.note, head) if part) + "\n")
@@ -63,6 +69,18 @@ class TerminalAsker:
                     return None
                 answers.append(answer)
             return answers
+
+    def while_held(self, ask: Callable[[], _Answer]) -> _Answer:
+        """Ask something else, on another thread: questions of logins wait until that is answered."""
+        self._held = True
+        try:
+            return ask()
+        finally:
+            self._held = False
+
+    async def _free(self) -> None:
+        while self._held:  # noqa: ASYNC110 - another thread sets it
+            await asyncio.sleep(_LOOK_SECONDS)
 
     @contextlib.contextmanager
     def _terminal(self) -> Iterator[int]:

@@ -19,7 +19,8 @@ from rankdeck_tui.widgets.choice import Choice
 
 _HELP = {
     "name": "The file's name, by which profiles and --pool call it.",
-    "backend": "ssh: other machines, by your own ssh settings. local: this machine, as one node or several.",
+    "backend": "ssh: other machines, by your own ssh settings; openssh: by the ssh program itself. "
+    "local: this machine, as one node or several.",
     "nodes": "Names, addresses or ~/.ssh/config aliases, with ranges; user@ before, :port after if needed.",
     "slots": "How many ranks a node takes. Empty: the number of its GPUs, else 1.",
     "interface": "The network for rendezvous and data. Empty: the one that holds the node's address.",
