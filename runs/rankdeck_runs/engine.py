@@ -21,6 +21,7 @@ from rankdeck_runs.launching import launch
 from rankdeck_runs.links import Links
 from rankdeck_runs.live import LiveRun
 from rankdeck_runs.network import NetworkThread
+from rankdeck_runs.patience import PatientAsker, within
 from rankdeck_runs.preparing import Prepared, prepare, probe
 from rankdeck_runs.record import Record
 from rankdeck_runs.stopping import StopProgress, StopResult, stop_nodes
@@ -53,8 +54,9 @@ class Engine:
     ) -> None:
         self._home = home
         self.asker = asker
+        self._patience = PatientAsker(asker) if asker is not None else None
         self._network = NetworkThread()
-        self._links = self._network.submit(_make_links(connect_timeout, asker)).result()
+        self._links = self._network.submit(_make_links(connect_timeout, self._patience)).result()
         self._lock = threading.Lock()
         self._followed: dict[str, LiveRun] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
@@ -173,7 +175,7 @@ class Engine:
         """Bring every event and log byte that the record lacks, then leave; True if it is all there now.
 
         For a run still going on, that is what its nodes had when asked. False: a node was not reached, or
-        time ran out; the record holds what came.
+        time ran out; the record holds what came. The time a person takes to answer a login does not count.
         """
         return self._network.submit(self._sync(run_id, timeout))
 
@@ -272,8 +274,7 @@ class Engine:
             return True
         follower = RunFollower(record, live, offset, self._links, read_targets(record))
         try:
-            async with asyncio.timeout(limit):
-                return await follower.sync()
+            return await within(follower.sync(), limit, self._patience)
         except TimeoutError:
             return False
 

@@ -14,6 +14,7 @@ from rankdeck_backends.local import LocalBackend
 from rankdeck_profiles.model import BackendKind, PoolNode
 from rankdeck_runs import links, node_follow
 from rankdeck_runs.live import LinkState
+from rankdeck_runs.patience import PatientAsker, within
 from rankdeck_runs.states import RunState
 from runs.test_reattach import sessions
 from runs.waiting import finished, launched, wait_for
@@ -120,3 +121,26 @@ async def test_logins_that_wait_for_the_person_hold_up_no_others(monkeypatch):
         for result in await asyncio.gather(*uses, return_exceptions=True):
             assert isinstance(result, NodeError)
         await shared.close()
+
+
+async def test_the_time_a_person_takes_does_not_count():
+    class Slow:
+        async def secrets(self, question):
+            await asyncio.sleep(3)
+            return ["typed"]
+
+    patient = PatientAsker(Slow())
+    assert await within(patient.secrets("?"), 1.5, patient) == ["typed"]
+    with pytest.raises(TimeoutError):
+        await within(asyncio.sleep(60), 0.5, patient)
+    cancelled = []
+
+    async def work():
+        try:
+            await asyncio.sleep(60)
+        finally:
+            cancelled.append(True)
+
+    with pytest.raises(TimeoutError):
+        await within(work(), 0.1, None)
+    assert cancelled
