@@ -122,3 +122,13 @@ def test_without_a_terminal_all_unknown_hosts_are_listed(
         assert server.known_hosts.read_text() == ""
     finally:
         other.stop()
+
+
+def test_the_systems_ssh_is_named_where_it_is_used(rankdeck: Shell, server: OpenSshd) -> None:
+    rankdeck.save_pool("system", 'backend = "openssh"\nnodes = ["node"]\n')
+    rankdeck.save_profile("hello", pool="system")
+    done = rankdeck("run", "hello", "--skip-checks")
+    assert f"reached by the system's ssh: ssh -F {server.ssh_config}" in done.stderr
+    server.write_config("ConnectTimeout 1m")  # OpenSSH alone reads times with units
+    done = rankdeck("gpus", "--pool", "far")
+    assert "the ssh config has something that rankdeck does not read" in done.stderr
