@@ -44,19 +44,30 @@ class NodeError(RankdeckError):
         node: the node's name in the pool.
         step: how far we came.
         what: the message without the node's name in front.
+        needs_person: only an answer that a person did not give stands in the way: no use in trying again
+            by ourselves.
     """
 
     exit_status = 3
 
-    def __init__(self, node: str, step: Step | str, what: str, hint: str = "") -> None:
+    def __init__(
+        self, node: str, step: Step | str, what: str, hint: str = "", *, needs_person: bool = False
+    ) -> None:
         super().__init__(f"{node}: {what}", hint)
         self.node = node
         self.step = Step(step)
         self.what = what
+        self.needs_person = needs_person
 
-    def again(self) -> NodeError:
-        """An equal error to raise elsewhere: one raised in many tasks would gather all their tracebacks."""
-        return NodeError(self.node, self.step, self.what, self.hint)
+    def again(self, node: str | None = None, where: str = "") -> NodeError:
+        """An equal error to raise elsewhere: one raised in many tasks would gather all their tracebacks.
+
+        Args:
+            node: the node it keeps from being reached; None: the same one.
+            where: what to put in front of the message, such as the jump host that it is about.
+        """
+        what = f"{where}: {self.what}" if where else self.what
+        return NodeError(node or self.node, self.step, what, self.hint, needs_person=self.needs_person)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,10 @@ from rankdeck_backends.frames import FrameError, FrameParser, encode
 PROTOCOL = 1
 PING_INTERVAL = 5.0
 """Seconds between pings. An agent that hears nothing for 60 s ends its session."""
-MISSED_PINGS = 3
-"""This many intervals in a row without a single byte, and the connection counts as lost."""
+MISSED_PINGS = 5
+"""This many intervals in a row without a single byte, and the connection counts as lost: within 30 s. TCP
+sends again at growing pauses (0.2 s, doubled each time, RFC 6298): after a cut of 12 s the next try comes
+at the 13th second, after a longer one at the 26th."""
 CLOSE_GRACE = 2.0
 """Seconds an agent has to end by itself once its stdin is closed."""
 NOISE_SHOWN = 2000
@@ -63,6 +65,7 @@ class AgentConnection:
         node: the node's name in the pool.
         hello: the agent's first message: protocol, python, host, uid, user, home, pid, boot, time, folder.
         reached_at: the address the backend connected to, if it knows one.
+        note: what a person should know of the way it was made; empty: nothing.
         closed: done when the connection is gone. Its result is the reason, or None if we closed it.
     """
 
@@ -71,12 +74,14 @@ class AgentConnection:
 
         Args:
             node: the node's name in the pool.
-            by_hand: what a person can type to see why an agent does not start, for messages.
+            by_hand: what a person can type to see why an agent does not start, for messages; empty where no
+                login shell is on the way.
         """
         self.node = node
         self._by_hand = by_hand
         self.hello: Mapping[str, Any] = {}
         self.reached_at: str | None = None
+        self.note = ""
         loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[NodeError | None] = loop.create_future()
         self._greeted: asyncio.Future[None] = loop.create_future()
@@ -93,7 +98,7 @@ class AgentConnection:
     @property
     def noise(self) -> str | None:
         """What the node's start-up files printed before the agent's first word; None: there was no shell."""
-        if self.reached_at is None:
+        if not self._by_hand:
             return None
         return self._received.parser.noise[:NOISE_SHOWN].decode("utf-8", "replace")
 

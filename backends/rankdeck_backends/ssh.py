@@ -10,16 +10,28 @@ from typing import Any
 import asyncssh
 
 from rankdeck_backends import package, ssh_errors
+from rankdeck_backends.asking import Asker, Hop
 from rankdeck_backends.base import NodeError, Step
 from rankdeck_backends.connection import AgentConnection
+from rankdeck_backends.kerberos import Ticket
+from rankdeck_backends.openssh import OpenSshBackend
 from rankdeck_backends.ssh_channel import AgentSession, SshChannel
+from rankdeck_backends.ssh_client import GssapiError, LockedKeyError
 from rankdeck_backends.ssh_config import ConfigError, HostSettings, SshConfig
-from rankdeck_backends.ssh_includes import CONFIG_VARIABLE
-from rankdeck_backends.ssh_login import DroppedError, log_in, say_goodbye
+from rankdeck_backends.ssh_keys import LockedKey
+from rankdeck_backends.ssh_login import (
+    DroppedError,
+    UnknownHostError,
+    log_in,
+    say_goodbye,
+)
+from rankdeck_backends.ssh_names import CONFIG_VARIABLE
+from rankdeck_backends.ssh_person import Person
 from rankdeck_profiles.model import PoolNode
 
 _AT_ONCE = 32
-"""Logins under way at once. Measured with 16 to 256 nodes: more gains nothing, 8 costs up to a third."""
+"""Logins under way at once, and agents being started. Measured with 16 to 256 nodes: more gains nothing, 8
+costs up to a third."""
 _AT_ONCE_PER_ADDRESS = 8
 """Logins under way at one sshd: its MaxStartups drops some from the tenth on (10:30:100, sshd_config(5))."""
 _RETRIES = 4
@@ -39,23 +51,50 @@ _LoginTask = asyncio.Task[asyncssh.SSHClientConnection]
 logging.getLogger("asyncssh").addHandler(logging.NullHandler())
 
 
+class _BeyondUsError(Exception):
+    """This way of logging in is not rankdeck's own; the system's ssh may know it.
+
+    Attributes:
+        told: the same as a NodeError.
+        why: in words, what the system's ssh is needed for.
+        before_asking: if that does not get further, there are ways left for which a person is asked.
+    """
+
+    def __init__(self, told: NodeError, why: str, *, before_asking: bool = False) -> None:
+        super().__init__(str(told))
+        self.told = told
+        self.why = why
+        self.before_asking = before_asking
+
+    def again(self, node: str, where: str) -> _BeyondUsError:
+        """The same for a node behind this jump host."""
+        return _BeyondUsError(self.told.again(node, where), self.why, before_asking=self.before_asking)
+
+
 class SshBackend:
-    """Logs in to nodes and starts agents there. Host keys are always verified, passwords never asked for."""
+    """Logs in to nodes and starts agents there. Host keys are always verified."""
 
     kind = "ssh"
 
-    def __init__(self, *, connect_timeout: float = 10.0) -> None:
+    def __init__(self, *, connect_timeout: float = 10.0, asker: Asker | None = None) -> None:
         """Nothing is contacted yet.
 
         Args:
             connect_timeout: seconds for each step of a login, where the config names no ConnectTimeout.
+            asker: asks the person for what only they know; None: what would have to be asked is refused.
         """
+        self._person = Person(asker)
+        self._ticket = Ticket()
+        self._kerberos_fails: set[str] = set()
+        """Nodes that no ticket gets in to."""
+        self._openssh = OpenSshBackend(connect_timeout=connect_timeout)
         self._timeout = connect_timeout
         self._config = SshConfig()
         self._hops: dict[tuple[str, ...], _LoginTask] = {}
         """The jump hosts' connections, by the way to them: shared by all nodes behind them."""
         self._farewells: set[asyncio.Task[None]] = set()
         self._openings = asyncio.Semaphore(_AT_ONCE)
+        self._starts = asyncio.Semaphore(_AT_ONCE)
         self._gates: dict[tuple[str, int], asyncio.Semaphore] = {}
 
     async def open(self, node: PoolNode) -> AgentConnection:
@@ -64,11 +103,41 @@ class SshBackend:
         Raises:
             NodeError: at the first step that failed.
         """
-        settings = await self._settings(node.name, node.host, node.user, node.port)
-        tunnel = await self._tunnel(node.name, settings)
-        ssh = await self._log_in(node.name, settings, tunnel)
         try:
-            return await self._start_agent(node.name, settings, ssh)
+            return await self._open(node)
+        except _BeyondUsError as beyond:
+            connection = await self._by_openssh(node, beyond)
+        if connection is None:
+            self._kerberos_fails.add(node.name)
+            return await self._open(node)
+        return connection
+
+    async def _by_openssh(self, node: PoolNode, beyond: _BeyondUsError) -> AgentConnection | None:
+        """Have the system's ssh try where it may get further; if it does not, both reasons are told.
+
+        Returns:
+            The connection; None if it got no further, and a person can still be asked.
+        """
+        try:
+            connection = await self._openssh.open(node)
+        except NodeError as error:
+            if beyond.before_asking:
+                return None
+            told = beyond.told
+            what = f"{told.what}\n  the system's ssh does not get further: {error.what}"
+            raise NodeError(node.name, told.step, what, told.hint) from None
+        connection.note = f"{connection.note} ({beyond.why})"
+        return connection
+
+    async def _open(self, node: PoolNode) -> AgentConnection:
+        settings = await self._settings(node.name, node.host, node.user, node.port)
+        route = await self._route(node.name, settings)
+        tunnel = await self._tunnel(node.name, route)
+        hop = Hop(node.name, settings.name, len(route) + 1, len(route) + 1)
+        ssh = await self._log_in(hop, settings, tunnel)
+        try:
+            async with self._starts:
+                return await self._start_agent(node.name, settings, ssh)
         except BaseException:
             ssh.abort()
             self._bid_farewell(ssh)
@@ -76,6 +145,7 @@ class SshBackend:
 
     async def close(self) -> None:
         """Close the connections to jump hosts, and wait until what was closed before is gone."""
+        await self._person.close()
         tasks, self._hops = list(self._hops.values()), {}
         for task in tasks:
             task.cancel()
@@ -104,27 +174,57 @@ class SshBackend:
                 "a `Match exec` in it may hang, or the file system that ~/.ssh is on",
             ) from None
         except ConfigError as error:
-            raise NodeError(
-                node, Step.CONFIG, str(error), f"correct it, or name another one in {CONFIG_VARIABLE}"
-            ) from None
+            hint = f"correct it, or name another one in {CONFIG_VARIABLE}"
+            told = NodeError(node, Step.CONFIG, str(error), hint)
+            raise _BeyondUsError(told, "the ssh config has something that rankdeck does not read") from None
 
     async def _log_in(
-        self, node: str, settings: HostSettings, tunnel: asyncssh.SSHClientConnection | None
+        self, hop: Hop, settings: HostSettings, tunnel: asyncssh.SSHClientConnection | None
     ) -> asyncssh.SSHClientConnection:
-        """Log in, again if the server hangs up early, no more logins at once than servers like."""
+        """Log in, again if the server hangs up early or the person has made it possible to get further.
+
+        No more logins at once than servers like; while a person is asked for a host key or a passphrase,
+        none is under way.
+        """
         gate = self._gates.setdefault((settings.host, settings.port), asyncio.Semaphore(_AT_ONCE_PER_ADDRESS))
-        for left in reversed(range(_RETRIES + 1)):
+        timeout = settings.timeout or self._timeout
+        skipped: set[LockedKey] = set()
+        drops = 0
+        while True:
+            questions = self._person.questions(hop, settings)
+            kerberos_first = (
+                questions is not None
+                and settings.gssapi
+                and hop.node not in self._kerberos_fails
+                and bool(await self._ticket.there())
+            )
             try:
                 async with gate, self._openings:
-                    return await log_in(node, settings, tunnel, settings.timeout or self._timeout)
+                    return await log_in(
+                        hop.node,
+                        settings,
+                        tunnel,
+                        timeout,
+                        questions=questions,
+                        skipped=frozenset(skipped),
+                        kerberos_first=kerberos_first,
+                    )
             except DroppedError as error:
-                if not left:
-                    told = error.told
-                    raise NodeError(
-                        node, told.step, f"{told.what} ({_RETRIES + 1} tries)", told.hint
-                    ) from None
-            await asyncio.sleep(_RETRY_DELAY * 2 ** (_RETRIES - left) * random.uniform(0.5, 1.5))
-        raise AssertionError("unreachable")
+                told = error.told
+                drops += 1
+                if drops > _RETRIES:
+                    raise NodeError(hop.node, told.step, f"{told.what} ({drops} tries)", told.hint) from None
+                await asyncio.sleep(_RETRY_DELAY * 2 ** (drops - 1) * random.uniform(0.5, 1.5))
+            except GssapiError as error:
+                if await self._ticket.there() is False:
+                    raise error.told from None
+                why = f"{settings.host} takes Kerberos, GSSAPI"
+                raise _BeyondUsError(error.told, why, before_asking=error.before_asking) from None
+            except UnknownHostError as error:
+                await self._person.takes(hop, settings, error.key, error.told)
+            except LockedKeyError as error:
+                if not await self._person.opens(hop, settings, error.lock):
+                    skipped.add(error.lock)
 
     async def _route(
         self, node: str, settings: HostSettings, behind: tuple[str, ...] = ()
@@ -146,21 +246,22 @@ class SshBackend:
             route.append(hop)
         return route
 
-    async def _tunnel(self, node: str, settings: HostSettings) -> asyncssh.SSHClientConnection | None:
-        """The connection to the last jump host in front of a host; None if it is reached directly."""
+    async def _tunnel(self, node: str, route: list[HostSettings]) -> asyncssh.SSHClientConnection | None:
+        """The connection to the last jump host of a route; None if there is none."""
         tunnel: asyncssh.SSHClientConnection | None = None
-        route = await self._route(node, settings)
-        for position, hop in enumerate(route, 1):
-            key = tuple(f"{hop.user}@{hop.host}:{hop.port}" for hop in route[:position])
+        for position, settings in enumerate(route, 1):
+            key = tuple(f"{each.user}@{each.host}:{each.port}" for each in route[:position])
+            hop = Hop(node, settings.name, position, len(route) + 1)
             task = self._hops.get(key)
             if task is None or _is_over(task):
-                task = self._hops[key] = asyncio.create_task(self._log_in(hop.name, hop, tunnel))
+                task = self._hops[key] = asyncio.create_task(self._log_in(hop, settings, tunnel))
             try:
                 # Others may wait for it, too: it goes on if this node's opening is given up.
                 tunnel = await asyncio.shield(task)
             except NodeError as error:
-                which = f"jump host {hop.name}" + (f" ({position} of {len(route)})" if len(route) > 1 else "")
-                raise NodeError(node, error.step, f"{which}: {error.what}", error.hint) from None
+                raise error.again(node, hop.label) from None
+            except _BeyondUsError as error:
+                raise error.again(node, hop.label) from None
         return tunnel
 
     async def _start_agent(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import shlex
 import socket
@@ -12,12 +13,12 @@ from typing import Any, cast
 
 import asyncssh
 
-from rankdeck_backends import ssh_include_order, ssh_includes
+from rankdeck_backends import ssh_include_order, ssh_includes, ssh_manners
 from rankdeck_backends.ssh_hostkeys import GLOBAL_FILES, USER_FILES, KnownHosts, Trust, expand
 from rankdeck_backends.ssh_keys import KeyRing, Keys
+from rankdeck_backends.ssh_manners import Manners
+from rankdeck_backends.ssh_names import CONFIG_VARIABLE, KEEPALIVE_COUNT, KEEPALIVE_INTERVAL
 
-KEEPALIVE_INTERVAL = 5
-KEEPALIVE_COUNT = 3
 # Measured: curve25519 costs the client a fifth of the post-quantum default; AES-GCM half of chacha20 per
 # byte, since it takes fewer calls per packet.
 _KEX = "^curve25519-sha256,curve25519-sha256@libssh.org"
@@ -56,7 +57,13 @@ class HostSettings:
     keys: Keys
     agent_path: str
     """The ssh agent's socket; empty if there is none."""
+    gssapi: bool
+    """GSSAPIAuthentication: Kerberos may be used."""
     options: asyncssh.SSHClientConnectionOptions
+    manners: Callable[[], Manners]
+    """Reads how a person is dealt with. Blocks, may raise ConfigError: for a thread, when needed."""
+    accept: Callable[[asyncssh.SSHKey], None]
+    """Takes a host key for this host's own, for good if it can be saved. Blocks: for a thread."""
     command_line: str
     """What a person types to get to this host with OpenSSH."""
 
@@ -70,7 +77,7 @@ class SshConfig:
     """Reads the settings of hosts. Key and known_hosts files are read once, however many hosts there are."""
 
     def __init__(self, client_factory: Callable[[], asyncssh.SSHClient] = asyncssh.SSHClient) -> None:
-        override = os.environ.get(ssh_includes.CONFIG_VARIABLE)
+        override = os.environ.get(CONFIG_VARIABLE)
         self._paths = ssh_includes.default_configs()
         self._ssh = ["ssh", "-F", override] if override else ["ssh"]
         self._known_hosts = KnownHosts()
@@ -123,6 +130,19 @@ class SshConfig:
             found = trust(base.host if alias else host, at or 22)
             return found.marked(), found.marked("cert-authority"), found.marked("revoked")
 
+        def manners() -> Manners:
+            try:
+                return ssh_manners.read(
+                    self._paths, local_user=getpass.getuser(), user=user, host=name, port=port
+                )
+            except (OSError, ValueError, asyncssh.Error) as error:
+                raise ConfigError(f"the ssh config cannot be used: {error}") from None
+
+        def accept(key: asyncssh.SSHKey) -> None:
+            self._known_hosts.accept(
+                _new_keys_file(user_files), trust(base.host, base.port).name, key, hashed=manners().hash_names
+            )
+
         agent_path = _agent_path(config.get("IdentityAgent"))
         wanted: dict[str, Any] = {
             "known_hosts": trusted,
@@ -166,11 +186,14 @@ class SshConfig:
             bind_address=cast("str | None", config.get("BindAddress")),
             timeout=float(timeout) if timeout else None,
             trust=trust,
-            known_hosts_file=user_files[0] if user_files else None,
+            known_hosts_file=_new_keys_file(user_files),
             host_key_alias=alias,
             keys=keys,
             agent_path=agent_path,
+            gssapi=bool(config.get("GSSAPIAuthentication", False)),
             options=options,
+            manners=manners,
+            accept=accept,
             command_line=self._command_line(name, user, port),
         )
 
@@ -181,6 +204,12 @@ class SshConfig:
             f"{user}@{name}" if user else name,
         ]
         return shlex.join(words)
+
+
+def _new_keys_file(user_files: Sequence[Path]) -> Path | None:
+    """Where new host keys go: the first of the user's files (ssh_config(5)); None if that keeps nothing."""
+    first = user_files[0] if user_files else None
+    return None if first == Path(os.devnull) else first
 
 
 def _agent_path(identity_agent: object) -> str:

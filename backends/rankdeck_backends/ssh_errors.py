@@ -24,6 +24,8 @@ class Seen:
     """Whether there is a connection to speak SSH on."""
     banner: bool = False
     """Whether the server has spoken SSH."""
+    greeting: bytes = b""
+    """The beginning of what the server sent before it spoke SSH, where it did not."""
     let_through: bool = False
     """Whether its host key was accepted."""
     methods: dict[str, None] = field(default_factory=dict)
@@ -31,6 +33,8 @@ class Seen:
     agent_keys: tuple[str, ...] | None = None
     """Keys in the ssh agent; None: not asked, or no answer."""
     proxy_said: bytes = b""
+    asking: bool = False
+    """Whether a person is being asked, or was when it ended."""
 
 
 def timed_out(node: str, settings: HostSettings, seen: Seen, seconds: float) -> NodeError:
@@ -79,6 +83,14 @@ def login_failed(node: str, settings: HostSettings, seen: Seen, error: Exception
         reason = _reason(error)
         if "too many authentication failures" in reason.lower():
             return _denied(node, settings, seen, "the server gave up after too many refused keys")
+        if seen.asking:
+            return NodeError(
+                node,
+                Step.AUTH,
+                f"{settings.target} did not wait any longer for user {settings.user}'s answer: {reason}",
+                "connect again to be asked again; sshd waits for LoginGraceTime, 120 s where none is set",
+                needs_person=True,
+            )
         return NodeError(
             node, Step.AUTH, f"the login of user {settings.user} on {settings.target} broke off: {reason}"
         )
@@ -92,7 +104,8 @@ def login_failed(node: str, settings: HostSettings, seen: Seen, error: Exception
     return NodeError(
         node,
         Step.CONNECT,
-        f"{settings.target} closed the connection before the login: {_reason(error)}{_proxy_note(seen)}",
+        f"{settings.target} closed the connection before the login: {_reason(error)}"
+        f"{_greeting_note(seen)}{_proxy_note(seen)}",
         "sshd may be overloaded (MaxStartups), or may not want this address (its log says which)",
     )
 
@@ -105,6 +118,13 @@ def channel_refused(node: str, error: asyncssh.ChannelOpenError) -> NodeError:
         f"logged in, but the server opens no session: {_reason(error)}",
         "sshd's MaxSessions may be 0, or the account may be for forwarding only",
     )
+
+
+def is_new_key(settings: HostSettings, seen: Seen, error: Exception) -> bool:
+    """Whether the login ended at a host key that may be accepted: not a changed one, nor one revoked."""
+    if not isinstance(error, asyncssh.HostKeyNotVerifiable) or seen.shown_key is None:
+        return False
+    return not settings.trust(settings.host, settings.port).same_type(seen.shown_key)
 
 
 def _host_key(node: str, settings: HostSettings, seen: Seen, error: Exception) -> NodeError:
@@ -166,14 +186,19 @@ def _denied(node: str, settings: HostSettings, seen: Seen, what: str) -> NodeErr
     unusable = [f"{i.path} {i.trouble}" for i in identities if i.private is None and i.trouble]
     if seen.agent_keys:
         offered.insert(0, f"{len(seen.agent_keys)} of the ssh agent ({', '.join(seen.agent_keys[:6])})")
-    tried = ", ".join(seen.methods) or "none that rankdeck can use (it never types passwords)"
+    tried = ", ".join(seen.methods) or "none that rankdeck can use"
     lines = [
         f"{what} for user {settings.user} on {settings.target}",
         f"the server takes: {tried}",
         f"keys offered: {', '.join(offered) or 'none'}",
         *unusable,
     ]
-    if not offered:
+    if list(seen.methods) == ["gssapi-with-mic"]:
+        hint = (
+            "the server takes Kerberos alone: get a ticket with `kinit`, "
+            "and have GSSAPIAuthentication yes in the ssh config"
+        )
+    elif not offered:
         hint = (
             "make a key (`ssh-keygen`) or load yours into an ssh agent (`ssh-add`), "
             "and put it on the node (`ssh-copy-id`)"
@@ -195,6 +220,11 @@ def _fingerprint(key: asyncssh.SSHKey) -> str:
 def _reason(error: Exception) -> str:
     reason = getattr(error, "reason", "") or getattr(error, "strerror", "") or str(error)
     return excerpt(str(reason).encode("utf-8", "backslashreplace")) or type(error).__name__
+
+
+def _greeting_note(seen: Seen) -> str:
+    said = excerpt(seen.greeting)
+    return f"; it said:\n  {said}" if said and not seen.banner else ""
 
 
 def _proxy_note(seen: Seen) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
+import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import asyncssh
 from asyncssh.public_key import get_default_certificate_algs, get_default_public_key_algs
+
+from rankdeck_backends import ssh_accepting
 
 GLOBAL_FILES = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 """ssh_config(5), GlobalKnownHostsFile: sites keep the cluster's keys there."""
@@ -75,6 +78,8 @@ class KnownHosts:
 
     def __init__(self) -> None:
         self._files: dict[Path, tuple[tuple[int, int], _File]] = {}
+        self._unsaved: dict[str, list[KnownKey]] = {}
+        """Accepted keys that no file could be found to keep, by the host's name."""
         self._lock = threading.Lock()
 
     def look_up(self, paths: Iterable[Path], host: str, port: int, alias: str | None = None) -> Trust:
@@ -91,9 +96,29 @@ class KnownHosts:
         names = [plain] if alias or port == 22 else [f"[{plain}]:{port}", plain]
         for name in names:
             known = tuple(entry for file in files for entry in file.find(name))
+            known += tuple(self._unsaved.get(name, ()))
             if known:
                 return Trust(names[0], name, known)
         return Trust(names[0], names[0])
+
+    def accept(self, path: Path | None, name: str, key: asyncssh.SSHKey, *, hashed: bool) -> None:
+        """Take a key for the host's own: appended to the file; where that can't be, kept for this process.
+
+        Args:
+            path: the known_hosts file, if there is one.
+            name: what the host is known by (`Trust.name`).
+            key: its key.
+            hashed: HashKnownHosts.
+        """
+        with self._lock:
+            try:
+                if path is not None:
+                    ssh_accepting.save(path, name, key, hashed=hashed)
+                    self._files.pop(path, None)  # two lines within a tick of the file system's clock
+                    return
+            except OSError:
+                pass  # as ssh does: the person has said yes, a read-only home changes nothing about that
+            self._unsaved.setdefault(name, []).append(KnownKey(path or Path(os.devnull), 0, "", name, key))
 
     def _file(self, path: Path) -> _File | None:
         with self._lock:

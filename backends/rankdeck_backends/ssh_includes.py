@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 
+from rankdeck_backends.ssh_names import CONFIG_VARIABLE
 from rankdeck_profiles.errors import PoolError
 
-CONFIG_VARIABLE = "RANKDECK_SSH_CONFIG"
-"""Path of an ssh config to use in place of the user's and the system's, as with `ssh -F`."""
 DEFAULT_CONFIGS = ("~/.ssh/config", "/etc/ssh/ssh_config")
 """ssh_config(5): the first value found for a setting counts."""
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import struct
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,6 +22,27 @@ DEFAULT_FILES = (
 """ssh_config(5), IdentityFile: used where none is named."""
 
 
+@dataclass(slots=True, eq=False)
+class LockedKey:
+    """An encrypted private key: shared by all logins, so that its passphrase is typed once."""
+
+    path: Path
+    data: bytes = field(repr=False)
+    public: asyncssh.SSHKey
+    private: asyncssh.SSHKey | None = field(default=None, repr=False)
+    """The key once it has been opened; it stays in memory for as long as this process lives."""
+
+    def unlock(self, passphrase: str) -> bool:
+        """Try a passphrase; whether it was the right one. Takes up to a second: run it in a thread."""
+        try:
+            private = asyncssh.import_private_key(self.data, passphrase)
+        except (asyncssh.KeyEncryptionError, asyncssh.KeyImportError, ValueError):
+            return False
+        private.set_filename(self.path)
+        self.private = private
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """One identity file."""
@@ -30,6 +54,8 @@ class Identity:
     certificate: asyncssh.SSHCertificate | None = None
     trouble: str = ""
     """Why the private key cannot be used, if it cannot."""
+    lock: LockedKey | None = None
+    """The private key, if a passphrase makes it usable."""
 
     @property
     def label(self) -> str:
@@ -53,6 +79,10 @@ class Keys:
             for identity in self.identities
             if identity.private is not None
         ]
+
+    def locked(self) -> list[tuple[LockedKey, asyncssh.SSHCertificate | None]]:
+        """The encrypted keys, each with its certificate if there is one."""
+        return [(identity.lock, identity.certificate) for identity in self.identities if identity.lock]
 
     def agent_identities(self) -> list[bytes] | None:
         """Which of the ssh agent's keys may be offered; None: all."""
@@ -120,14 +150,49 @@ def _read(path: Path) -> Identity | None:
     except (asyncssh.KeyImportError, ValueError) as error:
         public = public or _public(path)
         if "assphrase" in str(error):
-            trouble = "is encrypted: add it to the ssh agent with `ssh-add`"
-        elif public is not None:
+            return _encrypted(path, data, public or _public_part(data), certificate)
+        if public is not None:
             trouble = "is a public key: its private part must be in the ssh agent"
         else:
             trouble = f"cannot be read: {error}"
         return Identity(path, None, public, certificate, trouble)
     private.set_filename(path)
     return Identity(path, private, private.convert_to_public(), certificate)
+
+
+def _encrypted(
+    path: Path, data: bytes, public: asyncssh.SSHKey | None, certificate: asyncssh.SSHCertificate | None
+) -> Identity:
+    trouble = "is encrypted: add it to the ssh agent with `ssh-add`"
+    if public is None:
+        trouble += f", or write its public part with `ssh-keygen -y -f {path} > {path}.pub`"
+        return Identity(path, None, None, certificate, trouble)
+    return Identity(path, None, public, certificate, trouble, LockedKey(path, data, public))
+
+
+_OPENSSH_BEGIN, _OPENSSH_END = b"-----BEGIN OPENSSH PRIVATE KEY-----", b"-----END OPENSSH PRIVATE KEY-----"
+_OPENSSH_MAGIC = b"openssh-key-v1\0"
+
+
+def _public_part(data: bytes) -> asyncssh.SSHKey | None:
+    """The public key of an encrypted private one: OpenSSH's format has it in the clear (PROTOCOL.key)."""
+    _, begun, rest = data.partition(_OPENSSH_BEGIN)
+    body, ended, _ = rest.partition(_OPENSSH_END)
+    if not begun or not ended:
+        return None
+    try:
+        blob = base64.b64decode(b"".join(body.split()), validate=True)
+        if not blob.startswith(_OPENSSH_MAGIC):
+            return None
+        at = len(_OPENSSH_MAGIC)
+        for _name in ("cipher", "kdf", "kdf options"):
+            at += 4 + int.from_bytes(blob[at : at + 4])
+        (length,) = struct.unpack_from(">I", blob, at + 4)  # behind the number of keys, which is always 1
+        public = blob[at + 8 : at + 8 + length]
+        algorithm = public[4 : 4 + int.from_bytes(public[:4])]
+        return asyncssh.import_public_key(algorithm + b" " + base64.b64encode(public))
+    except (binascii.Error, struct.error, asyncssh.KeyImportError, ValueError):
+        return None
 
 
 def _public(path: Path) -> asyncssh.SSHKey | None:

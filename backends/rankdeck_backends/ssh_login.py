@@ -9,9 +9,11 @@ import asyncssh
 
 from rankdeck_backends import ssh_errors
 from rankdeck_backends.base import NodeError
+from rankdeck_backends.ssh_client import GSSAPI, GssapiError, LoginClient
 from rankdeck_backends.ssh_config import HostSettings
-from rankdeck_backends.ssh_dial import Dialed, dial
-from rankdeck_backends.ssh_errors import Seen
+from rankdeck_backends.ssh_dial import dial
+from rankdeck_backends.ssh_keys import LockedKey
+from rankdeck_backends.ssh_person import LoginQuestions
 
 _AUTH_PATIENCE = 2.0
 """How many times the connect timeout a login may take once the host is verified: accounts may be slow."""
@@ -30,52 +32,18 @@ class DroppedError(Exception):
         self.told = told
 
 
-class _Client(asyncssh.SSHClient):
-    """Notes what a login shows, and trusts nothing that the known_hosts files do not."""
+class UnknownHostError(Exception):
+    """The host showed a key that no known_hosts file knows, and none of the same type is known.
 
-    def __init__(self, seen: Seen) -> None:
-        self.seen = seen
-        self.dialed: Dialed | None = None
-        self.connection: asyncssh.SSHClientConnection | None = None
+    Attributes:
+        told: the same as a NodeError.
+        key: the key.
+    """
 
-    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
-        self.connection = conn
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self.dialed is not None:
-            self.dialed.hang_up()
-
-    def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
-        self.seen.shown_key = key
-        return False
-
-    def validate_host_ca_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
-        self.seen.shown_ca = key
-        return False
-
-    def public_key_auth_requested(self) -> None:
-        self._note_methods()
-
-    def password_auth_requested(self) -> None:
-        self._note_methods()
-
-    def kbdint_auth_requested(self) -> None:
-        self._note_methods()
-
-    def _note_methods(self) -> None:
-        if self.connection is not None:
-            self.seen.methods.update(dict.fromkeys(self.connection.get_server_auth_methods()))
-
-    def look(self) -> Seen:
-        """What is to be seen now."""
-        connection = self.connection
-        if connection is not None:
-            self.seen.connected = True
-            self.seen.banner = bool(connection.get_extra_info("server_version"))
-            self.seen.let_through = connection.get_server_host_key() is not None
-        if self.dialed is not None:
-            self.seen.proxy_said = self.dialed.said()
-        return self.seen
+    def __init__(self, told: NodeError, key: asyncssh.SSHKey) -> None:
+        super().__init__(str(told))
+        self.told = told
+        self.key = key
 
 
 async def log_in(
@@ -83,6 +51,10 @@ async def log_in(
     settings: HostSettings,
     tunnel: asyncssh.SSHClientConnection | None,
     timeout: float,  # noqa: ASYNC109 - it is for each step, not for the whole
+    *,
+    questions: LoginQuestions | None = None,
+    skipped: frozenset[LockedKey] = frozenset(),
+    kerberos_first: bool = False,
 ) -> asyncssh.SSHClientConnection:
     """Log in once.
 
@@ -91,12 +63,18 @@ async def log_in(
         settings: where and how.
         tunnel: the connection to the jump host in front of it, if there is one.
         timeout: seconds for each step: look-up, connection, key exchange; twice that for the authentication.
+        questions: answers what the server asks; None: nobody does.
+        skipped: encrypted keys that are not to be offered.
+        kerberos_first: nothing is asked where the server takes Kerberos: that may get in without.
 
     Raises:
         NodeError: step `resolve`, `connect`, `host key` or `auth`.
+        GssapiError: the server takes Kerberos, and the config allows it.
+        UnknownHostError: its host key is new; it may be accepted, then another login gets further.
+        LockedKeyError: the server takes an encrypted key; once it is unlocked, another login gets further.
         DroppedError: the server hung up before the key exchange was through.
     """
-    client = _Client(Seen())
+    client = LoginClient(node, settings, questions, skipped, kerberos_first=kerberos_first)
     options = asyncssh.SSHClientConnectionOptions(options=settings.options, client_factory=lambda: client)
     if tunnel is None:
         client.dialed = await dial(node, settings, timeout)
@@ -107,12 +85,14 @@ async def log_in(
         )
     task = asyncio.ensure_future(_opened(opening))
     try:
-        await asyncio.wait({task}, timeout=timeout)
         limit = timeout
-        if not task.done() and client.look().let_through:
+        over = await client.wait(task, timeout)
+        if not over and client.look().let_through:
             limit += timeout * _AUTH_PATIENCE
-            await asyncio.wait({task}, timeout=timeout * _AUTH_PATIENCE)
-        if not task.done():
+            over = await client.wait(task, timeout * _AUTH_PATIENCE)
+        if client.stopped.done():
+            raise client.stopped.result()
+        if not over:
             raise ssh_errors.timed_out(node, settings, client.look(), limit)
         try:
             return task.result()
@@ -125,10 +105,10 @@ async def log_in(
 
 async def say_goodbye(connection: asyncssh.SSHClientConnection) -> None:
     """Close a connection and wait until it and what carried it are gone."""
+    client = connection.get_owner()  # it has none any more once it is closed
     connection.close()
     await connection.wait_closed()
-    client = connection.get_owner()
-    if isinstance(client, _Client) and client.dialed is not None:
+    if isinstance(client, LoginClient) and client.dialed is not None:
         over = client.dialed.hang_up()
         if over is not None:
             await over
@@ -139,7 +119,7 @@ async def _opened(opening: object) -> asyncssh.SSHClientConnection:
     return connection
 
 
-async def _give_up(task: asyncio.Task[asyncssh.SSHClientConnection], client: _Client) -> None:
+async def _give_up(task: asyncio.Task[asyncssh.SSHClientConnection], client: LoginClient) -> None:
     task.cancel()
     if client.connection is not None:
         client.connection.abort()
@@ -151,13 +131,17 @@ async def _give_up(task: asyncio.Task[asyncssh.SSHClientConnection], client: _Cl
         await over
 
 
-async def _explained(node: str, settings: HostSettings, client: _Client, error: Exception) -> Exception:
+async def _explained(node: str, settings: HostSettings, client: LoginClient, error: Exception) -> Exception:
     if client.dialed is not None and (over := client.dialed.hang_up()) is not None:
         await over
     seen = client.look()
     if isinstance(error, asyncssh.PermissionDenied) or seen.let_through:
         seen.agent_keys = await _agent_keys(settings)
     told = ssh_errors.login_failed(node, settings, seen, error)
+    if ssh_errors.is_new_key(settings, seen, error) and seen.shown_key is not None:
+        return UnknownHostError(told, seen.shown_key)
+    if isinstance(error, asyncssh.PermissionDenied) and settings.gssapi and GSSAPI in seen.methods:
+        return GssapiError(told)
     dropped = isinstance(error, (asyncssh.ConnectionLost, ConnectionError)) and not seen.let_through
     return DroppedError(told) if dropped else told
 

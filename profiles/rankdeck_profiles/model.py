@@ -14,6 +14,9 @@ class BackendKind(StrEnum):
 
     LOCAL = "local"
     SSH = "ssh"
+    """By rankdeck's own SSH client; by the system's where that one gets further."""
+    OPENSSH = "openssh"
+    """By the system's `ssh` program alone."""
 
 
 class CommBackend(StrEnum):

@@ -245,7 +245,7 @@ async def read_between(
         patience(pool, in_a_hurry=in_a_hurry),
         folder if _on_network(readings) else None,
         SHARING_IN_A_HURRY if in_a_hurry else PATIENCE,
-        _log_ins(addresses, asked) if pool.backend is BackendKind.SSH else {},
+        _log_ins(addresses, asked) if pool.backend is not BackendKind.LOCAL else {},
     )
     return await meet(links, meeting, readings)
 

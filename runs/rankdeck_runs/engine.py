@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from rankdeck_backends import CONNECT_TIMEOUT
+from rankdeck_backends.asking import Asker
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.model import Pool, Profile
 from rankdeck_runs import events
@@ -21,6 +22,7 @@ from rankdeck_runs.launching import launch
 from rankdeck_runs.links import Links
 from rankdeck_runs.live import LiveRun
 from rankdeck_runs.network import NetworkThread
+from rankdeck_runs.patience import PatientAsker, within
 from rankdeck_runs.preparing import Prepared, prepare, probe
 from rankdeck_runs.record import Record
 from rankdeck_runs.stopping import StopProgress, StopResult, stop_nodes
@@ -44,12 +46,18 @@ class Engine:
     Args:
         home: where runs are recorded.
         connect_timeout: seconds for each step of a login.
+        asker: asks the person what logins need (host keys, passphrases, passwords), on the engine's thread;
+            None: nothing is asked, and a login that needs an answer fails.
     """
 
-    def __init__(self, home: RunHome, *, connect_timeout: float = CONNECT_TIMEOUT) -> None:
+    def __init__(
+        self, home: RunHome, *, connect_timeout: float = CONNECT_TIMEOUT, asker: Asker | None = None
+    ) -> None:
         self._home = home
+        self.asker = asker
+        self._patience = PatientAsker(asker) if asker is not None else None
         self._network = NetworkThread()
-        self._links = self._network.submit(_make_links(connect_timeout)).result()
+        self._links = self._network.submit(_make_links(connect_timeout, self._patience)).result()
         self._lock = threading.Lock()
         self._followed: dict[str, LiveRun] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
@@ -168,7 +176,7 @@ class Engine:
         """Bring every event and log byte that the record lacks, then leave; True if it is all there now.
 
         For a run still going on, that is what its nodes had when asked. False: a node was not reached, or
-        time ran out; the record holds what came.
+        time ran out; the record holds what came. The time a person takes to answer a login does not count.
         """
         return self._network.submit(self._sync(run_id, timeout))
 
@@ -273,8 +281,7 @@ class Engine:
             return True
         follower = RunFollower(record, live, offset, self._links, read_targets(record))
         try:
-            async with asyncio.timeout(limit):
-                all_here = await follower.sync()
+            all_here = await within(follower.sync(), limit, self._patience)
         except TimeoutError:
             all_here = False
         except OSError as error:
@@ -294,8 +301,8 @@ class Engine:
             live.apply(event)
 
 
-async def _make_links(connect_timeout: float) -> Links:
-    return Links(connect_timeout)
+async def _make_links(connect_timeout: float, asker: Asker | None) -> Links:
+    return Links(connect_timeout, asker)
 
 
 def _say_nothing(line: str) -> None:

@@ -79,6 +79,7 @@ class RunFollower:
         """Until the run has ended and all is fetched; cancel it to leave earlier."""
         loop = asyncio.get_running_loop()
         self._live.on_watch(lambda: _call_soon(loop, self._watch_changed))
+        self._live.on_reconnect(lambda: _call_soon(loop, self._reconnect))
         self._failed.set()  # what the record tells already may call for action
         helpers = [
             asyncio.create_task(self._mind_failures(), name=f"failures of {self._record.id}"),
@@ -98,6 +99,7 @@ class RunFollower:
                     await asyncio.sleep(FRESH_SECONDS)
         finally:
             self._live.on_watch(None)
+            self._live.on_reconnect(None)
             for helper in helpers:
                 helper.cancel()
             await asyncio.gather(*helpers, return_exceptions=True)
@@ -138,6 +140,10 @@ class RunFollower:
     def _watch_changed(self) -> None:
         for node in self._nodes.values():
             node.watch_changed()
+
+    def _reconnect(self) -> None:
+        for node in self._nodes.values():
+            node.reconnect()
 
     async def _keep_summary(self) -> None:
         told: object = None

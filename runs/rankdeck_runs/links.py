@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from rankdeck_backends import open_backend
+from rankdeck_backends.asking import Asker
 from rankdeck_backends.base import Backend
 from rankdeck_backends.connection import AgentConnection
 from rankdeck_profiles.model import BackendKind, PoolNode
@@ -18,9 +19,9 @@ from rankdeck_runs.values import number
 LINGER = 30.0
 """Seconds that an unused connection is kept: planning is followed by launching, launching by following."""
 OPENED_AT_ONCE = 32
-"""How many connections are being made at the same time. A single SSH server begins to refuse at 10
-unauthenticated ones (sshd_config: MaxStartups 10:30:100), but pools have a server on each node; 16 to 64
-were measured equally fast."""
+"""How many agents of this machine's own nodes are being started at the same time. Backends that reach other
+machines have limits of their own, which leave out those that wait for a person: of a pool's unknown host
+keys, all are to be shown together."""
 
 
 @dataclass(slots=True)
@@ -36,10 +37,12 @@ class Links:
 
     Args:
         connect_timeout: seconds for each step of a login.
+        asker: asks the person what logins need; None: nothing is asked.
     """
 
-    def __init__(self, connect_timeout: float) -> None:
+    def __init__(self, connect_timeout: float, asker: Asker | None = None) -> None:
         self._connect_timeout = connect_timeout
+        self._asker = asker
         self._backends: dict[BackendKind, Backend] = {}
         self._links: dict[tuple[BackendKind, PoolNode], _Link] = {}
         self._slots = asyncio.Semaphore(OPENED_AT_ONCE)
@@ -92,8 +95,10 @@ class Links:
 
     async def _open(self, kind: BackendKind, node: PoolNode) -> AgentConnection:
         if kind not in self._backends:
-            self._backends[kind] = open_backend(kind, connect_timeout=self._connect_timeout)
-        async with self._slots:
+            self._backends[kind] = open_backend(
+                kind, connect_timeout=self._connect_timeout, asker=self._asker
+            )
+        async with self._slots if kind is BackendKind.LOCAL else contextlib.nullcontext():
             connection = await self._backends[kind].open(node)
         told = number(connection.hello, "time")
         link = self._links.get((kind, node))

@@ -47,6 +47,8 @@ class LinkStatus:
     """Unix seconds on this machine."""
     message: str = ""
     """Why it is lost."""
+    needs_person: bool = False
+    """It is not tried again by itself: a login asked something that the person did not answer."""
 
 
 class Growth(NamedTuple):
@@ -86,6 +88,7 @@ class LiveRun:
         self._unwritten = ""
         self._watched: frozenset[int] | None = None
         self._on_watch: Callable[[], None] | None = None
+        self._on_reconnect: Callable[[], None] | None = None
 
     # What readers use.
 
@@ -149,6 +152,13 @@ class LiveRun:
         if on_watch is not None:
             on_watch()
 
+    def reconnect(self) -> None:
+        """Try lost links again, now, those too that wait for a person to answer a login's question."""
+        with self._changed:
+            on_reconnect = self._on_reconnect
+        if on_reconnect is not None:
+            on_reconnect()
+
     @property
     def watched(self) -> frozenset[int] | None:
         """What `watch` was last told."""
@@ -180,10 +190,14 @@ class LiveRun:
             self._bump()
             return True
 
-    def set_link(self, node: str, state: LinkState, message: str = "") -> None:
+    def set_link(self, node: str, state: LinkState, message: str = "", *, needs_person: bool = False) -> None:
         """Note how the link to a node stands."""
         with self._changed:
-            self._links[node] = LinkStatus(state, time.time(), message)
+            known = self._links.get(node)
+            # What is lost has been so since it was lost, whatever each new try runs into.
+            still = known is not None and known.state is state is LinkState.LOST
+            since = known.since if known is not None and still else time.time()
+            self._links[node] = LinkStatus(state, since, message, needs_person)
             self._bump()
 
     def set_unwritten(self, why: str) -> None:
@@ -215,6 +229,11 @@ class LiveRun:
         """Have `callback` called, in the caller's thread, whenever `watch` was."""
         with self._changed:
             self._on_watch = callback
+
+    def on_reconnect(self, callback: Callable[[], None] | None) -> None:
+        """Have `callback` called, in the caller's thread, whenever `reconnect` was."""
+        with self._changed:
+            self._on_reconnect = callback
 
     def last_seq(self, node: str) -> int:
         """The number of the last of the node's events before which none is missing."""

@@ -7,7 +7,7 @@ import contextlib
 import random
 import time
 
-from rankdeck_backends.base import NodeError, NodeRefusal
+from rankdeck_backends.base import NodeError, NodeRefusal, Step
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import BackendKind
 from rankdeck_runs.errors import without_node
@@ -23,6 +23,9 @@ RETRY_FIRST = 0.5
 RETRY_MOST = 5.0
 """Seconds before a lost node is tried again: doubled from the first to the most, for as long as anyone
 follows."""
+RETRY_REFUSED_MOST = 60.0
+"""The same where a login was refused: each try is one more in the server's log, and in what counts them to
+lock accounts or addresses out (pam_faillock, fail2ban)."""
 START_PATIENCE = 60.0
 """Seconds after which a start that a node knows nothing of has failed: another rankdeck may just be
 starting it."""
@@ -49,6 +52,7 @@ class NodeFollower:
         self.target = target
         self._whole = whole
         self._rewatch = asyncio.Event()
+        self._reconnect = asyncio.Event()
         self._orders: list[Order] = []
         self._ordered = asyncio.Event()
 
@@ -62,11 +66,13 @@ class NodeFollower:
                     self._linked()
                     delay = RETRY_FIRST
                     await self._session(NodeSession(connection, self.target, self._writer))
+                    why: Exception | None = None
             except (RankdeckError, GapError, OSError) as error:
                 self._failed(error)
+                why = error
             if not self.target.fetched:
-                await asyncio.sleep(delay * random.uniform(0.8, 1.2))
-                delay = min(delay * 2, RETRY_MOST)
+                await self._pause(delay, why)
+                delay = min(delay * 2, RETRY_REFUSED_MOST if _is_refused(why) else RETRY_MOST)
                 self._look_again()
         self._set_link(LinkState.ENDED)
 
@@ -99,6 +105,18 @@ class NodeFollower:
         if order not in self._orders:
             self._orders.append(order)
             self._ordered.set()
+
+    def reconnect(self) -> None:
+        """Try a lost link again at once."""
+        self._reconnect.set()
+
+    async def _pause(self, delay: float, why: Exception | None) -> None:
+        """Wait before the next try; where a person has to answer something, until they want to."""
+        self._reconnect.clear()
+        needs_person = isinstance(why, NodeError) and why.needs_person
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if needs_person else delay * random.uniform(0.8, 1.2)):
+                await self._reconnect.wait()
 
     # One connection's life.
 
@@ -181,7 +199,8 @@ class NodeFollower:
             step = str(error.step) if isinstance(error, NodeError) else ""
             with contextlib.suppress(OSError):
                 self._writer.own_event("link_lost", node=self.target.name, step=step, message=message)
-        self._set_link(LinkState.LOST, message)
+        needs_person = isinstance(error, NodeError) and error.needs_person
+        self._set_link(LinkState.LOST, message, needs_person=needs_person)
 
     def _refused(self, refusal: NodeRefusal) -> None:
         message = without_node(self.target.name, refusal.message)
@@ -215,9 +234,17 @@ class NodeFollower:
         self._writer.own_event("node_fetched", node=self.target.name)
         self.target.fetched = True
 
-    def _set_link(self, state: LinkState, message: str = "") -> None:
+    def _set_link(self, state: LinkState, message: str = "", *, needs_person: bool = False) -> None:
         known = self._live.links.get(self.target.name)
         if known is not None and known.state is LinkState.LOST and state is LinkState.CONNECTING:
             return  # it stays lost, and says since when, until it is there again
-        if known is None or (known.state, known.message) != (state, message):
-            self._live.set_link(self.target.name, state, message)
+        if known is None or (known.state, known.message, known.needs_person) != (
+            state,
+            message,
+            needs_person,
+        ):
+            self._live.set_link(self.target.name, state, message, needs_person=needs_person)
+
+
+def _is_refused(why: Exception | None) -> bool:
+    return isinstance(why, NodeError) and why.step in (Step.AUTH, Step.HOST_KEY)

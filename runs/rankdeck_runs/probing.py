@@ -55,7 +55,7 @@ async def probe(
     async def probe_one(node: PoolNode) -> NodeFacts:
         async with links.use(pool.backend, node) as connection:
             facts = await _facts(connection, node, pool, {})
-        count.answered(node)
+        count.answered(node, connection.note)
         return facts
 
     return await from_all({node.name: probe_one(node) for node in pool.nodes})
@@ -93,7 +93,7 @@ async def probe_all(
             facts, readings, told = await asyncio.gather(
                 _facts(connection, node, pool, asked), looked(node, connection), clock(connection)
             )
-        count.answered(node)
+        count.answered(node, connection.note)
         return Probed(replace(facts, readings=readings, gpus=facts.gpus or gpus_of(readings)), readings, told)
 
     async def looked(node: PoolNode, connection: AgentConnection) -> Readings:
@@ -159,9 +159,10 @@ class _Count:
         self._reached = 0
         self._progress = progress
 
-    def answered(self, node: PoolNode) -> None:
+    def answered(self, node: PoolNode, note: str) -> None:
         self._reached += 1
-        self._progress(f"{node.name} answered ({self._reached} of {self._total})")
+        way = f", {note}" if note else ""
+        self._progress(f"{node.name} answered ({self._reached} of {self._total}){way}")
 
 
 async def _facts(

@@ -20,6 +20,9 @@ from rankdeck_tui.cli.views import RunView
 class Told:
     """A live run and its engine in one, whose state is what the test says."""
 
+    asker = None
+    unwritten = ""
+
     def __init__(self, snapshot: RunSnapshot) -> None:
         self.told = snapshot
 

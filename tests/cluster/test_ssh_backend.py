@@ -21,11 +21,15 @@ LIMIT = 90.0
 
 @contextlib.asynccontextmanager
 async def connections(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, *names: str, patience: float = 10.0
+    cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    *names: str,
+    patience: float = 10.0,
+    kind: BackendKind = BackendKind.SSH,
 ) -> AsyncIterator[list[AgentConnection]]:
     """Open connections to nodes of a cluster (all of them if none is named), closed at the end."""
     monkeypatch.setenv("RANKDECK_SSH_CONFIG", str(cluster.ssh_config))
-    backend = open_backend(BackendKind.SSH, connect_timeout=patience)
+    backend = open_backend(kind, connect_timeout=patience)
     wanted = names or tuple(node.name for node in cluster.nodes)
     async with asyncio.timeout(LIMIT):
         made = await asyncio.gather(*(backend.open(PoolNode(name, name)) for name in wanted))
@@ -123,6 +127,41 @@ async def test_a_cut_link_is_noticed_and_nothing_is_lost(
         assert followers[rank // 2].logs[f"{rank}.out"] == (copies / f"rank-{rank:05d}.copy").read_bytes()
 
 
+@pytest.mark.parametrize("kind", [BackendKind.SSH, BackendKind.OPENSSH])
+async def test_a_short_cut_costs_no_connection_and_a_long_one_is_noticed_in_time(
+    cluster4: Cluster, monkeypatch: pytest.MonkeyPatch, kind: BackendKind
+) -> None:
+    async with connections(cluster4, monkeypatch, "n1", "n2", kind=kind) as opened:
+        cluster4.fault("cut", "n2")
+        try:
+            await asyncio.sleep(12)
+        finally:
+            cluster4.heal("cut", "n2")
+        assert (await opened[1].request("ping", timeout=LIMIT)).header["time"] > 0
+        assert not opened[1].closed.done()
+        cluster4.fault("cut", "n2")
+        try:
+            began = asyncio.get_running_loop().time()
+            reason = await opened[1].closed
+            assert asyncio.get_running_loop().time() - began < 60
+            assert reason is not None
+            assert reason.step is Step.LOST
+        finally:
+            cluster4.heal("cut", "n2")
+        assert not opened[0].closed.done()
+
+
+async def test_eight_ranks_by_the_systems_ssh(cluster4: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    copies = cluster4.shared / "system"
+    async with connections(cluster4, monkeypatch, kind=BackendKind.OPENSSH) as opened:
+        assert [connection.hello["host"] for connection in opened] == [node.name for node in cluster4.nodes]
+        followers = await start_ring(cluster4, opened, "system", "--steps", "20", "--own-copy", str(copies))
+        await asyncio.gather(*(f.follow(c) for f, c in zip(followers, opened, strict=True)))
+    assert [follower.state for follower in followers] == ["succeeded"] * 4
+    for rank in range(8):
+        assert followers[rank // 2].logs[f"{rank}.out"] == (copies / f"rank-{rank:05d}.copy").read_bytes()
+
+
 async def test_a_killed_node_takes_its_ranks_and_comes_back_without_them(
     cluster4: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,13 +243,17 @@ async def test_odd_nodes(needs_cluster: None, monkeypatch: pytest.MonkeyPatch) -
         "n3": NodeOptions(noise=True, shell="/usr/bin/tcsh", slow=1.0),
         "n4": NodeOptions(no_python=True, noise=True),
         "n5": NodeOptions(refuse_key=True),
+        "n6": NodeOptions(noise=True, shell="/usr/bin/zsh"),
+        "n7": NodeOptions(noise=True, shell="/bin/dash"),
+        "n8": NodeOptions(shell="/usr/sbin/nologin"),
     }
-    absent = [shell for shell in ("fish", "tcsh") if shutil.which(shell) is None]
+    absent = [shell for shell in ("fish", "tcsh", "zsh", "dash") if shutil.which(shell) is None]
     if absent:
         pytest.skip(f"needs login shells that are not installed: {' '.join(absent)}")
-    with Cluster(5, options) as cluster:
-        async with connections(cluster, monkeypatch, "n1", "n2", "n3") as opened:
-            assert [connection.hello["host"] for connection in opened] == ["n1", "n2", "n3"]
+    with Cluster(8, options) as cluster:
+        willing = ["n1", "n2", "n3", "n6", "n7"]
+        async with connections(cluster, monkeypatch, *willing) as opened:
+            assert [connection.hello["host"] for connection in opened] == willing
             for connection in opened:
                 assert (await connection.request("ping")).header["time"] > 0
         error = await refusal(cluster, monkeypatch, "n4")
@@ -220,3 +263,6 @@ async def test_odd_nodes(needs_cluster: None, monkeypatch: pytest.MonkeyPatch) -
         error = await refusal(cluster, monkeypatch, "n5")
         assert error.step is Step.AUTH
         assert str(cluster.identity) in error.message
+        error = await refusal(cluster, monkeypatch, "n8")
+        assert error.step is Step.SHELL
+        assert "not available" in error.message

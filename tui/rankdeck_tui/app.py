@@ -9,12 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.theme import Theme
 from textual.widgets import Static
 
 from rankdeck_tui import __version__, compat, crash
+from rankdeck_tui.asking import LoginAsks, ScreenAsker
 from rankdeck_tui.hang_up import watched_terminal
 from rankdeck_tui.look import Look
 from rankdeck_tui.look.ink import BASE
@@ -161,13 +163,33 @@ class RankdeckApp(App[None]):
 
         self.push_screen(palette, act)
 
+    @on(LoginAsks)
+    def _ask_for_login(self, message: LoginAsks) -> None:
+        """Show what a login asks, over whatever is in front."""
+        from rankdeck_tui.screens.login import dialog
+
+        answer = message.answer
+
+        def answered(given: object) -> None:
+            if not answer.cancelled():
+                answer.set_result(given)
+
+        if not answer.cancelled():
+            self.push_screen(dialog(message.question, answer), answered)
+
     def _fatal_error(self) -> None:
         """Keep the error for the report; Textual would print local variables, which may hold secrets."""
         self.failure = self._exception
         self._close_messages_no_wait()
 
 
-def run_app(engine: Engine, home: RunHome, library: Library, open_run: str | None = None) -> int:
+def run_app(
+    engine: Engine,
+    home: RunHome,
+    library: Library,
+    open_run: str | None = None,
+    asker: ScreenAsker | None = None,
+) -> int:
     """Open the screens and return when they are left.
 
     Args:
@@ -175,12 +197,15 @@ def run_app(engine: Engine, home: RunHome, library: Library, open_run: str | Non
         home: the records of runs; log file and crash reports go to `state/` beside them.
         library: saved profiles and pools.
         open_run: the id of a run to open at once.
+        asker: brings the engine's questions here.
 
     Returns:
         The exit status: 0, or 1 after a fault of the screens, which stderr then tells of.
     """
     state = Path(home.path) / "state"
     app = RankdeckApp(engine, home, library, open_run)
+    if asker is not None:
+        asker.attach(app)
     with crash.quiet_terminal(state), watched_terminal():
         app.run()
     if app.failure is None:

@@ -34,6 +34,7 @@ Button.-textual-compact:focus { background: $primary; color: $background; text-s
 #settings { width: 1fr; height: auto; }
 #settings .label { width: 19; }
 #settings .field-error { padding-left: 19; }
+.dialog-help.-short { height: auto; padding-top: 0; margin-top: 1; }
 .dialog-heading { width: 1fr; height: 2; padding-top: 1; text-style: bold; }
 .dialog-help { width: 1fr; height: 4; padding-top: 1; color: $secondary; }
 .-low .dialog { padding: 0 1; }

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rankdeck_runs.live import LiveRun
     from rankdeck_runs.states import RunSnapshot
     from rankdeck_runs.stopping import StopResult
+    from rankdeck_tui.cli.login_questions import TerminalAsker
 
 T = TypeVar("T")
 
@@ -86,22 +87,27 @@ def follow(
     Returns:
         Why following ended, and the run's state then.
     """
+    asker = _terminal_asker(engine)
     live = engine.attach(run_id)
     live.watch(range(live.snapshot().world_size))
-    version, settling, lost_since = 0, _Settling(), 0.0
+    version, settling, lost_since, arrived = 0, _Settling(), 0.0, 0
     record = _Record(live)
     while True:
         version = live.wait(version, LOOK_SECONDS)
         snapshot = live.snapshot()
-        arrived = view.show(snapshot)
+        if asker is not None and asker.open:
+            version = 0
+        else:
+            arrived = view.show(snapshot)
         if interrupts.take():
-            match on_interrupt():
+            match asker.while_held(on_interrupt) if asker is not None else on_interrupt():
                 case Choice.STOP:
                     _stop(engine, live, view, interrupts)
                     return End.STOPPED, live.snapshot()
                 case Choice.DETACH:
                     return End.DETACHED, snapshot
                 case Choice.CONTINUE:
+                    live.reconnect()
                     output.say("following again")
                     continue
         if snapshot.complete or (snapshot.state.is_terminal and settling.given_up(arrived)):
@@ -122,6 +128,13 @@ def follow(
         elif time.monotonic() - lost_since > LOST_SECONDS:
             view.finish(snapshot)
             return End.NODES_LOST, snapshot
+
+
+def _terminal_asker(engine: Engine) -> TerminalAsker | None:
+    """What asks logins' questions on the terminal, where log lines and other questions are to wait for it."""
+    from rankdeck_tui.cli.login_questions import TerminalAsker
+
+    return engine.asker if isinstance(engine.asker, TerminalAsker) else None
 
 
 def _waits_for_lost_nodes_alone(snapshot: RunSnapshot) -> bool:

@@ -11,6 +11,7 @@ from rankdeck_profiles.errors import RankdeckError
 from rankdeck_tui.cli.surroundings import library, run_home
 
 if TYPE_CHECKING:
+    from rankdeck_backends.asking import Asker
     from rankdeck_runs.engine import Engine
     from rankdeck_runs.home import RunHome
 
@@ -41,8 +42,9 @@ class EngineWhenNeeded:
     WARM_UP_SECONDS = 1.0
     """From the start until it is made: by then the first frame has been drawn."""
 
-    def __init__(self, home: RunHome) -> None:
+    def __init__(self, home: RunHome, asker: Asker | None = None) -> None:
         self._home = home
+        self._asker = asker
         self._lock = threading.Lock()
         self._engine: Engine | None = None
         self._closed = False
@@ -68,7 +70,7 @@ class EngineWhenNeeded:
             if self._engine is None and not self._closed:
                 from rankdeck_runs.engine import Engine
 
-                self._engine = Engine(self._home)
+                self._engine = Engine(self._home, asker=self._asker)
             return self._engine
 
 
@@ -85,7 +87,8 @@ def open_screen(run_id: str | None = None) -> int:
     # Imports make much and drop nothing: looking for garbage is in vain. The app switches it on again.
     gc.disable()
     from rankdeck_tui.app import run_app
+    from rankdeck_tui.asking import ScreenAsker
 
-    home = run_home()
-    with EngineWhenNeeded(home) as engine:
-        return run_app(engine, home, library(), run_id)
+    home, asker = run_home(), ScreenAsker()
+    with EngineWhenNeeded(home, asker) as engine:
+        return run_app(engine, home, library(), run_id, asker)

@@ -32,12 +32,21 @@ def library() -> Library:
 
 
 class engine:  # noqa: N801 - used like a function
-    """The engine that talks to nodes, as a context manager. At the end it leaves them; runs go on."""
+    """The engine that talks to nodes, as a context manager. At the end it leaves them; runs go on.
+
+    What logins need to be asked is asked on the terminal; without one, such a login fails.
+    """
 
     def __enter__(self) -> Engine:
         from rankdeck_runs.engine import Engine
+        from rankdeck_tui.cli.questions import may_ask
 
-        self._engine = Engine(run_home())
+        asker = None
+        if may_ask():
+            from rankdeck_tui.cli.login_questions import TerminalAsker
+
+            asker = TerminalAsker()
+        self._engine = Engine(run_home(), asker=asker)
         return self._engine
 
     def __exit__(self, *_: object) -> None:

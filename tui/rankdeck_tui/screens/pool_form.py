@@ -37,7 +37,8 @@ _HIGHEST = 14
 
 _HELP = {
     "name": "The file's name, by which profiles and --pool call it.",
-    "backend": "ssh: other machines, by your own ssh settings. local: this machine, as one node or several.",
+    "backend": "ssh: other machines, by your own ssh settings; openssh: by the ssh program itself. "
+    "local: this machine, as one node or several.",
     "nodes": "Names, addresses or ~/.ssh/config aliases, with ranges; user@ before, :port after, slots=4 "
     "behind if needed. A host file's text can be pasted.",
     "hostfile": "A file with the nodes, of Open MPI, DeepSpeed, MPICH, PBS, LSF, Grid Engine or Slurm; "
@@ -96,7 +97,7 @@ class PoolForm(SaveForm):
 
     def fields(self) -> Iterator[tuple[str, str, Widget]]:
         """What most pools have; include and exclude are for the editor."""
-        kinds = [str(kind) for kind in (BackendKind.SSH, BackendKind.LOCAL)]
+        kinds = [str(kind) for kind in (BackendKind.SSH, BackendKind.OPENSSH, BackendKind.LOCAL)]
         yield "backend", "Backend", Choice(kinds, kinds[0], id="backend")
         yield (
             "nodes",

@@ -264,6 +264,8 @@ class RunScreen(DeckScreen):
         """A run that has ended can't be stopped; tabs are for narrow screens."""
         if action == "stop":
             return self.live is None or not self.live.snapshot().state.is_terminal
+        if action == "connect":
+            return self.live is not None and any(link.needs_person for link in self.live.links.values())
         return self.size.width < 100 if action == "tab" else True
 
     def action_pane(self, step: int) -> None:
@@ -337,6 +339,11 @@ class RunScreen(DeckScreen):
         from rankdeck_tui.screens.stop import StopScreen
 
         self.app.push_screen(StopScreen(self.run_id))
+
+    def action_connect(self) -> None:
+        """Try lost links again, now."""
+        if self.live is not None:
+            self.live.reconnect()
 
     def action_repeat(self, launch: bool) -> None:
         """Launch this run again, or compose it again."""

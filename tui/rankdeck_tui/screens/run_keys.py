@@ -31,6 +31,13 @@ BINDINGS: list[BindingType] = [
         "greater_than_sign,full_stop", "rank(1)", "Next rank in this tile", show=False, id="run.next_rank"
     ),
     Binding(
+        "C",
+        "connect",
+        "connect",
+        tooltip="Connect again to nodes that are lost; a login may ask something",
+        id="run.connect",
+    ),
+    Binding(
         "L",
         "launcher",
         "launcher log",

@@ -70,6 +70,7 @@ def _links(
         return [
             *marks.mark(LinkState.LOST, look, letters=False),
             (f" {names} {words.age(longest)}", ink.lost),
+            *([(" needs you: C", ink.warn)] if any(link.needs_person for link in lost.values()) else []),
         ]
     if snapshot.complete:
         return [("record complete", ink.dim)]

@@ -62,11 +62,12 @@ def _head(
     ]
     right: list[Part] = []
     if link is not None and link.state is LinkState.LOST:
-        right = [(f"link lost {words.age(now - link.since)}", ink.lost)]
+        asks: Parts = [("login needs you (C)  ", ink.warn)] if link.needs_person else []
+        right = [*asks, (f"link lost {words.age(now - link.since)}", ink.lost)]
     elif link is not None and link.state is LinkState.CONNECTING:
         right = [("connecting", ink.waiting)]
     elif age is not None and age > STALE and not node.state.is_terminal:
-        right = [(f"stale {words.age(age)}", ink.lost)]
+        right = [(f"no data since {words.age(age)}", ink.lost)]
     blank = max(1, width - draw.measure(left) - draw.measure(right) - 1)
     return [*left, (" " * blank, ink.text), *right]
 

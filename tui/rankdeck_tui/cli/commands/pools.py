@@ -30,7 +30,7 @@ def configure(parser: CommandParser) -> None:
     )
     new.intermixed = True
     pool_source.add_source(new)
-    new.add_argument("--backend", metavar="NAME", help="ssh or local (default: ssh)")
+    new.add_argument("--backend", metavar="NAME", help="ssh, openssh or local (default: ssh)")
     new.add_argument("--slots", metavar="N", type=int, help="ranks a node takes (default: its GPUs, else 1)")
     new.add_argument("--interface", metavar="NAME", help="the network interface to use, e.g. ib0")
     new.add_argument(
