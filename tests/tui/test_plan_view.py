@@ -78,7 +78,7 @@ async def test_an_mpirun_s_ranks_are_shown_on_their_own_nodes(place: Path, size:
 async def test_a_refused_plan_is_the_one_that_the_nodes_were_asked_about(place: Path) -> None:
     app = deck(place)
     plan = LaunchPlan.from_json(json.loads((GOLDEN / "mpi/2x2.json").read_text()))
-    engine_of(app).refusal = PrepareError([("n2", "train.py is not there (script)")], "copy it to n2", 2, plan)
+    engine_of(app).refusal = PrepareError([("n2", "train.py is not there")], "copy it to n2", 2, plan)
     async with app.run_test(size=(120, 60)) as pilot:
         await sees(pilot, "resnet")
         await pilot.press("tab", "j", "enter")
