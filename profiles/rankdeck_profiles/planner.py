@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from rankdeck_profiles import environment, frameworks, placeholders, plan_checks, plan_fabric
 from rankdeck_profiles.fabric.rules import FabricVariables
 from rankdeck_profiles.facts import NodeFacts
-from rankdeck_profiles.frameworks.base import NodeJob
+from rankdeck_profiles.frameworks.base import NodeJob, expand_home
 from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
 from rankdeck_profiles.placement import Placement, Share, place
 from rankdeck_profiles.plan import Head, LaunchPlan, Need, NodePlan
@@ -137,13 +137,6 @@ def _reasons(told: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, str], dic
 def address_of(node: PoolNode, found: NodeFacts | None) -> str:
     """The address other nodes reach a node at: what it said, else the pool's host."""
     return found.address if found and found.address else node.host
-
-
-def expand_home(word: str, home: str) -> str:
-    """A word that is `~` or begins with `~/`, with the node's home; unchanged where that is not known."""
-    if home and (word == "~" or word.startswith("~/")):
-        return home.rstrip("/") + word[1:] or "/"
-    return word
 
 
 def _job(

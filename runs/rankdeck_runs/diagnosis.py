@@ -66,6 +66,8 @@ def _in_its_words(failure: Failure, told: Sorted) -> Cause | None:
     ended = told.ended
     beside = [failure.message, *told.harmless, *([ended.text] if ended else [])]
     rank = ended.rank if ended and failure.kind is CauseKind.LAUNCHER else failure.rank
+    if told.refusal and failure.rank is None:
+        return _cause(failure, rank, told.refusal, (*beside, *told.lines[-MOST_EVIDENCE:]))
     traceback = _traceback(told.lines)
     if told.no_slots and (traceback is None or _CALLED.search(traceback.message)):
         return _cause(failure, rank, told.no_slots, (*beside, *told.lines[-MOST_EVIDENCE:]))

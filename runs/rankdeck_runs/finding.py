@@ -51,7 +51,7 @@ def _source(failure: Failure, live: LiveRun) -> str | None:
     """Whose logs tell more: a rank's or a launcher's, as the protocol names them."""
     if failure.kind in (CauseKind.EXIT, CauseKind.SIGNAL) and failure.rank is not None:
         return layout.log_name(failure.rank, "", failure.attempt).rstrip(".")
-    if failure.kind is CauseKind.LAUNCHER:
+    if failure.kind in (CauseKind.LAUNCHER, CauseKind.START) and failure.rank is None:
         for launcher in live.snapshot().launchers:
             if launcher.node == failure.node and (launcher.exit_code or launcher.signal):
                 return f"launcher-{launcher.process}"

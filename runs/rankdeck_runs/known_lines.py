@@ -29,6 +29,8 @@ _HARMLESS = (
     ),
 )
 
+_OURS = re.compile(r"^rankdeck(?: shim)?: (.*)")
+"""What this project's own processes under a launcher say when they refuse to run a rank."""
 _RULE = re.compile(r"^(?:-{40,}|={40,})$")
 """Open MPI puts its messages between two of these, Hydra between two of the other sort."""
 _GENERAL = re.compile(
@@ -85,6 +87,8 @@ class Sorted:
     """The lines that are left."""
     harmless: tuple[str, ...]
     """A row for each sort of harmless line: how many there were, and why they are harmless."""
+    refusal: str
+    """Why this project's own part under a launcher did not run a rank; empty: it did not refuse."""
     no_slots: str
     """In one line that an mpirun had too few slots, for how many ranks of what; empty: it had not."""
     ended: RankEnded | None
@@ -109,6 +113,7 @@ def sort(lines: Sequence[str]) -> Sorted:
     return Sorted(
         tuple(_without_general(kept)),
         tuple(f"{len(found)} x, harmless ({why}): {found[0]}" for why, found in counts.items()),
+        next((match[1] for line in reversed(kept) if (match := _OURS.match(line))), ""),
         _no_slots(whole),
         rank_ended(whole),
     )

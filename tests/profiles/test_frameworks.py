@@ -143,6 +143,9 @@ def test_accelerate_counts_all_ranks_and_numbers_machines():
     config = flags(made("accelerate", options={"config_file": "/w/fsdp.yaml"}))
     assert "--config_file=/w/fsdp.yaml" in config
     assert not any(word.startswith(("--multi_gpu", "--mixed_precision", "--dynamo")) for word in config)
+    at_home = made("accelerate", options={"config_file": "~/fsdp.yaml"})
+    assert "--config_file=/home/al/fsdp.yaml" in flags(at_home)
+    assert ("file", "/home/al/fsdp.yaml") in [(need.kind, need.value) for need in at_home.nodes[1].needs]
 
 
 def test_a_world_of_one_under_accelerate_has_its_identity_from_us():

@@ -244,6 +244,20 @@ def test_a_failed_launcher_s_words_name_the_rank_and_where_it_is(plan, said, ran
     assert (shown.rank, shown.node) == ((rank, "n2") if rank in (2, 3) else (None, "n1"))
 
 
+def test_what_our_own_part_refused_is_the_cause_whatever_the_launcher_makes_of_it():
+    said = b"""\
+rankdeck shim: the launcher does not tell its ranks who they are: RANK=(not set)
+Traceback (most recent call last):
+  File "launch.py", line 999, in simple_launcher
+subprocess.CalledProcessError: Command '['python3', '-I', 'agent.zip']' returned non-zero exit status 126.
+"""
+    start = Failure(1.0, "n1", CauseKind.START, "the launcher ended before all of its ranks had started")
+    for failure in (start, LAUNCHER):
+        cause = explain(failure, said, b"")
+        assert cause.message == "the launcher does not tell its ranks who they are: RANK=(not set)"
+    assert explain(EXIT, said, b"").message.startswith("subprocess.CalledProcessError")
+
+
 def test_of_two_messages_only_the_general_one_is_left_out():
     rule, general = "-" * 74, "Primary job  terminated normally, but 1 process returned"
     told = sort([rule, "the library x was not found", rule, rule, general, rule, "end"])
