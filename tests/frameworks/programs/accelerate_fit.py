@@ -1,4 +1,4 @@
-"""A small model trained by Accelerate; every rank says its weight. An argument: the precision it must find."""
+"""A small model trained by Accelerate; every rank says its weight. An argument: the precision to be found."""
 
 import os
 import sys
