@@ -61,6 +61,21 @@ def explain(failure: Failure, err: bytes, out: bytes) -> Cause:
     return _last_words(failure, of_err, of_out)
 
 
+def told_elsewhere(failure: Failure, rank: int | None, err: bytes) -> Cause | None:
+    """The cause where the failing program is silent and another one's log has what no MPI goes on after.
+
+    Args:
+        failure: the first failure.
+        rank: whose log it is; None: a launcher's.
+        err: the end of that error log.
+    """
+    told = known_lines.sort(_lines(err))
+    if not told.fatal:
+        return None
+    evidence = (failure.message, *told.lines[-MOST_EVIDENCE:])
+    return _cause(failure, failure.rank if rank is None else rank, told.fatal, evidence)
+
+
 def _in_its_words(failure: Failure, told: Sorted) -> Cause | None:
     """The cause as one log tells it; None if no error is in it."""
     ended = told.ended
@@ -69,8 +84,8 @@ def _in_its_words(failure: Failure, told: Sorted) -> Cause | None:
     if told.refusal and failure.rank is None:
         return _cause(failure, rank, told.refusal, (*beside, *told.lines[-MOST_EVIDENCE:]))
     traceback = _traceback(told.lines)
-    if told.no_slots and (traceback is None or _CALLED.search(traceback.message)):
-        return _cause(failure, rank, told.no_slots, (*beside, *told.lines[-MOST_EVIDENCE:]))
+    if told.fatal and (traceback is None or _CALLED.search(traceback.message)):
+        return _cause(failure, rank, told.fatal, (*beside, *told.lines[-MOST_EVIDENCE:]))
     found = traceback or _error_line(told.lines)
     if found is not None:
         return _cause(failure, rank, found.message, (*beside, *_around(told.lines, found)))

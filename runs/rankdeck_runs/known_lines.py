@@ -47,6 +47,12 @@ _NO_SLOTS = re.compile(
     r"slots\s+that were requested by the application:\s+(?P<program>\S[^\n]*)"
 )
 
+_NO_TRANSPORT = re.compile(
+    r"No components were able to be opened in the pml framework|find-available:none found|"
+    r"PML \w+ cannot be selected|OFI fi_getinfo\(\) failed \([^)\n]*No data available\)"
+)
+"""Open MPI without a way to send, with its help texts and without them, and libfabric's for the others."""
+
 _RANK_ENDED = (
     re.compile(
         r"noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<node>\S+)\s+exited\s+on\s+"
@@ -89,8 +95,8 @@ class Sorted:
     """A row for each sort of harmless line: how many there were, and why they are harmless."""
     refusal: str
     """Why this project's own part under a launcher did not run a rank; empty: it did not refuse."""
-    no_slots: str
-    """In one line that an mpirun had too few slots, for how many ranks of what; empty: it had not."""
+    fatal: str
+    """What no MPI goes on after, in one line that begins with its name (`mpi-slots`); empty: nothing."""
     ended: RankEnded | None
     """The first rank of which an mpirun says that it ended the job."""
 
@@ -114,7 +120,7 @@ def sort(lines: Sequence[str]) -> Sorted:
         tuple(_without_general(kept)),
         tuple(f"{len(found)} x, harmless ({why}): {found[0]}" for why, found in counts.items()),
         next((match[1] for line in reversed(kept) if (match := _OURS.match(line))), ""),
-        _no_slots(whole),
+        _fatal(whole),
         rank_ended(whole),
     )
 
@@ -134,11 +140,16 @@ def rank_ended(text: str) -> RankEnded | None:
     return RankEnded(rank, node, f"mpirun: {where} ended with status {told['code']}")
 
 
-def _no_slots(text: str) -> str:
-    match = _NO_SLOTS.search(text)
-    if match is None:
-        return ""
-    return f"mpi-slots: {match['wanted']} slots wanted for {match['program'].strip()}, and mpirun has fewer"
+def _fatal(text: str) -> str:
+    if match := _NO_SLOTS.search(text):
+        program = match["program"].strip()
+        return f"mpi-slots: {match['wanted']} slots wanted for {program}, and mpirun has fewer"
+    if match := _NO_TRANSPORT.search(text):
+        return (
+            "mpi-transport: MPI found no way to send as options.transport or [env] ask for (ucx is for "
+            f"InfiniBand): {match[0]}"
+        )
+    return ""
 
 
 def _without_general(lines: Sequence[str]) -> list[str]:

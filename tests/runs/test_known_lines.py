@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from rankdeck_runs.diagnosis import explain
+from rankdeck_runs.diagnosis import explain, told_elsewhere
 from rankdeck_runs.events import fold
 from rankdeck_runs.failures import Failure
 from rankdeck_runs.known_lines import rank_ended, sort
@@ -201,6 +201,54 @@ INTEL = """\
 =   RANK 6 PID 812 RUNNING AT gpu-b
 =   KILL SIGNAL: 9 (Killed)
 """
+NO_HELP = """\
+Sorry!  You were supposed to get help about:
+    find-available:none found
+from the file:
+    /opt/openmpi/share/openmpi/help-mca-base.txt: No such file or directory
+But I couldn't find that topic in the file.  Sorry!
+"""
+NO_PML = """\
+No components were able to be opened in the pml framework.
+
+This typically means that either no components of this type were
+installed, or none of the installed components can be loaded.
+Sometimes this means that shared libraries required by these
+components are unable to be found/loaded.
+
+  Host:      vm
+  Framework: pml
+"""
+NO_PROVIDER = """\
+Abort(1009403023) on node 0 (rank 0 in comm 0): Fatal error in internal_Init_thread: Other MPI error:
+internal_Init_thread(43701)..: MPI_Init_thread(argc=(nil), argv=(nil), required=3, provided=0x7ffc) failed
+open_fabric(2861)............:
+find_provider(3064)..........: OFI fi_getinfo() failed (ofi_init.c:3064:find_provider:No data available)
+Fatal Python error: Segmentation fault
+"""
+
+
+@pytest.mark.parametrize("said", [NO_HELP, NO_PML, "[vm:26011] PML ucx cannot be selected\n", NO_PROVIDER])
+def test_an_mpi_that_cannot_send_as_it_was_told_to(said):
+    for cause in (explain(EXIT, said.encode(), b""), told_elsewhere(EXIT, None, said.encode())):
+        assert cause.message.startswith("mpi-transport: MPI found no way to send as options.transport")
+        assert cause.rank == 0
+    assert told_elsewhere(LAUNCHER, 3, said.encode()).rank == 3
+    assert told_elsewhere(EXIT, None, KEY_ERROR) is None
+
+
+def test_an_mpirun_that_kills_its_ranks_before_its_end_is_seen_is_the_cause(plan):
+    plan["nodes"][0]["processes"] = [{"ranks": [0, 1, 2, 3], "local_ranks": [0, 1, 0, 1], "launcher_args": 4}]
+    plan["nodes"][1]["processes"] = []
+    told = [
+        {"t": 1.0, "ev": "stopping", "node": "n1", "seq": 1, "why": "launcher_ended"},
+        {"t": 1.1, "ev": "launcher_ended", "node": "n1", "seq": 2, "process": 0, "exit_code": 143},
+    ]
+    assert fold("r", plan, told).cause.message == "the launcher ended with status 143"
+    told.insert(0, {"t": 0.5, "ev": "stopping", "node": "n1", "seq": 3, "why": "asked"})
+    assert fold("r", plan, told).cause is None
+
+
 ENDS = [
     pytest.param(STATUS_4, 2, "mpirun: rank 2 ended with status 1", id="status"),
     pytest.param(STATUS_5, 2, "mpirun: rank 2 ended with status 3", id="status, Open MPI 5"),
