@@ -334,6 +334,13 @@ def test_the_new_keys_survive_a_profiles_own_text(tmp_path):
         ({"command": ("bash", "-lc", "exec /usr/bin/torchrun t.py")}, "torchrun"),
         ({"command": ("python3", "-m", "torch.distributed.run", "t.py")}, "torch.distributed.run"),
         ({"command": ("accelerate", "launch", "t.py")}, "accelerate launch"),
+        ({"command": ("uv", "run", "torchrun", "t.py")}, "torchrun"),
+        ({"command": ("conda", "run", "-n", "trl", "accelerate", "launch", "t.py")}, "accelerate launch"),
+        ({"command": ("apptainer", "exec", "--nv", "-B", "/data", "a.sif", "mpirun", "./a")}, "mpirun"),
+        (
+            {"command": ("nsys", "profile", "-o", "x", "python", "-m", "torch.distributed.run", "t.py")},
+            "torch.distributed.run",
+        ),
         ({"module": "torch.distributed.launch"}, "torch.distributed.launch"),
         ({"script": "/usr/bin/deepspeed"}, "deepspeed"),
     ],
@@ -356,6 +363,10 @@ def test_an_inner_launcher_is_refused_with_the_reason(framework, more, named):
         ("./mpirun_results.sh",),
         ("accelerate", "env"),
         ("env",),
+        ("uv", "run", "t.py", "mpirun"),
+        ("poetry", "run", "python", "t.py", "mpirun"),
+        ("conda", "run"),
+        ("apptainer", "exec", "a.sif", "./a", "--with", "b", "c", "mpirun"),
     ],
 )
 def test_words_that_only_look_like_a_launcher_pass(command):
