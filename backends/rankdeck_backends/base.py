@@ -79,6 +79,17 @@ class Problem:
         return f"{self.node}: {self.message}" + (f" ({self.why})" if self.why else "")
 
 
+_FIXES = {
+    "file": "copy it there, or keep it in a folder that all nodes see",
+    "dir": "create it there, or name a folder that all nodes have",
+    "program": "install it there, put it into PATH in `setup`, or give its whole path",
+    "module": "install it there, activate its environment in `setup`, or name the `python` that has it",
+    "environment": "put long values into files, and give the files' names",
+    "setup": "try the line in a login on that node",
+}
+"""Kind of problem -> what helps, where the node has nothing better to say."""
+
+
 class NodeRefusal(RankdeckError):  # noqa: N818 - it is no error of the program's: the node answered no
     """A node was reached and said no: a script that is not there, a directory that may not be entered.
 
@@ -103,11 +114,11 @@ class NodeRefusal(RankdeckError):  # noqa: N818 - it is no error of the program'
         return cls(
             Problem(
                 node,
-                kind=str(found.get("kind", "")),
+                kind=(kind := str(found.get("kind", ""))),
                 message=str(found.get("message", "")),
                 value=str(found.get("value", "")),
                 why=str(found.get("why", "")),
-                hint=str(found.get("hint", "")),
+                hint=str(found.get("hint", "")) or _FIXES.get(kind, ""),
             )
             for found in problems
         )
