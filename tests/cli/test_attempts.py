@@ -10,7 +10,7 @@ import pytest
 from cli.user import Shell
 from rankdeck_runs import layout
 from rankdeck_runs.home import RunHome
-from rankdeck_tui.cli.views import ProgressView
+from rankdeck_tui.cli.views import LinesView, ProgressView
 from tui.records import BEGIN, happen, write_run
 
 
@@ -79,6 +79,25 @@ def test_progress_goes_on_with_the_newest_attempt(again: Shell, capsys: pytest.C
         "rank 0: now of attempt 2",
         "rank 0: 0 in 2",
     ]
+
+
+def test_an_attempt_that_came_and_went_between_two_looks_is_printed(
+    again: Shell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = RunHome(again.folder / "data").find("again-1")
+    whole = record.snapshot()
+    dealt = tuple(replace(rank, node="", attempt=1, earlier=()) for rank in whole.ranks)
+    view = LinesView(record.logs_path)
+    view.show(replace(whole, attempt=1, earlier_attempts=(), ranks=dealt))
+    view.finish(whole)
+    assert sorted(capsys.readouterr().out.splitlines()) == [
+        "[0 n1] 0 in 1",
+        "[0 n2, attempt 2] 0 in 2",
+        "[1 n1, attempt 2] 1 in 2",
+        "[1 n2] 1 in 1",
+    ]
+    LinesView(record.logs_path).finish(whole)
+    assert " in 1" not in capsys.readouterr().out
 
 
 def test_an_attempt_that_never_was(again: Shell) -> None:

@@ -47,6 +47,8 @@ class LinesView:
     ) -> None:
         self._logs = logs
         self._attempt = attempt
+        self._reached = 0
+        """The newest attempt at the last look; 0 before the first."""
         self._ranks = ranks
         self._streams = streams
         self._printer = LinePrinter(pattern)
@@ -64,9 +66,18 @@ class LinesView:
 
     def _add(self, snapshot: RunSnapshot) -> None:
         ranks = range(len(snapshot.ranks)) if self._ranks is None else self._ranks
-        self._printer.add(rank_sources(self._logs, snapshot, ranks, self._streams, self._attempt))
+        for attempt in self._attempts(snapshot):
+            self._printer.add(rank_sources(self._logs, snapshot, ranks, self._streams, attempt))
         if self._ranks is None:
             self._printer.add(launcher_sources(self._logs, snapshot, self._streams))
+
+    def _attempts(self, snapshot: RunSnapshot) -> list[int | None]:
+        """The newest, and those that have come and gone since the last look."""
+        if self._attempt is not None:
+            return [self._attempt]
+        gone = range(self._reached, snapshot.attempt) if self._reached else ()
+        self._reached = snapshot.attempt
+        return [*gone, None]
 
 
 class RunView:
