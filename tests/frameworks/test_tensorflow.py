@@ -37,7 +37,8 @@ def test_an_evaluator_beside_mirrored_workers(site: Site) -> None:
     )  # fmt: skip
     found = trained(site, "tf")
     all_alike(found, 2)
-    assert f"evaluated weight={found[0][2]} " in site.raw(2).decode() + site.raw(1).decode()
+    assert site.raw(1).decode().startswith(f"evaluated weight={found[0][2]} ")
+    assert [rank["node"] for rank in site.show()["ranks"]] == ["n1", "n1", "n2"]
 
 
 def test_servers_are_ended_when_the_chief_is_done(site: Site) -> None:

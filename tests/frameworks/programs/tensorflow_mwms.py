@@ -9,13 +9,14 @@ import os
 import tensorflow as tf
 import tensorflow_checkpoint
 
-task = json.loads(os.environ["TF_CONFIG"])["task"]
+config = json.loads(os.environ["TF_CONFIG"])
+task = config["task"]
 if task["type"] == "evaluator":
     tensorflow_checkpoint.evaluate()
     raise SystemExit
 
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
-rank = int(os.environ["RANK"])
+rank = task["index"] + (task["type"] == "worker" and "chief" in config["cluster"])  # among those that train
 with strategy.scope():
     weight = tf.Variable(0.0)
 
