@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rankdeck_runs.diagnosis import explain, told_elsewhere
 from rankdeck_runs.events import fold
@@ -320,3 +322,23 @@ def test_a_message_whose_beginning_was_cut_off_takes_no_other_line_with_it():
         "loss 2",
         "loss 1",
     ]
+
+
+PIECES = [
+    "-" * 74,
+    "=" * 80,
+    *STATUS_4.splitlines(),
+    *NO_PML.splitlines(),
+    *INTEL.splitlines(),
+    "loss 3",
+    "-",
+]
+
+
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=20)), max_size=30))
+def test_whatever_is_in_a_log_its_other_lines_stay_in_their_order(lines):
+    kept = iter(lines)
+    assert all(any(line == each for each in kept) for line in sort(lines).lines)
+    assert (
+        sort(lines).lines.count("loss 3") == lines.count("loss 3") or "-" * 74 in lines or "=" * 80 in lines
+    )
