@@ -75,6 +75,8 @@ def failed_start(
         how = "the connection was closed before the agent started"
     else:
         how = f"the login shell ended with status {status} before the agent started"
+        if status == 0:
+            how += ", as start-up files that call `exit` do"
     return NodeError(
         node, Step.SHELL, how + (f"; it said:\n  {said}" if said else " and said nothing"), _try(by_hand)
     )

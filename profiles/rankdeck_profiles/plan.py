@@ -131,6 +131,8 @@ class NodePlan:
     shim sets RANK and LOCAL_RANK. Empty elsewhere: it is in the processes."""
     cwd: str = ""
     """The ranks' working directory."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Variable -> why it has its value on this node, where the nodes' reasons differ."""
 
     @property
     def local_ranks(self) -> tuple[int, ...]:
@@ -163,7 +165,7 @@ class LaunchPlan:
     head: Head
     nodes: tuple[NodePlan, ...]
     reasons: Mapping[str, str]
-    """Variable -> why it has its value."""
+    """Variable -> why it has its value; where the nodes' reasons differ, the first node's, marked so."""
     warnings: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
     env_from: tuple[str, ...] = ()
@@ -172,6 +174,10 @@ class LaunchPlan:
     """What was taken for granted without facts (offline)."""
     stop: StopPolicy = field(default_factory=StopPolicy)
     """How the ranks are ended, and what one's failure does to the others."""
+
+    def reason(self, node: NodePlan, name: str) -> str:
+        """Why a variable has its value on a node; empty where that is not known."""
+        return node.reasons.get(name) or self.reasons.get(name, "")
 
     def to_json(self) -> dict[str, Any]:
         """The shape promised by `rankdeck plan --format json`, and recorded as plan.json."""

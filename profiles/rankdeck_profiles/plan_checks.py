@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 
@@ -18,6 +19,9 @@ from rankdeck_profiles.settings import IDENTITY, OWN
 LONGEST = 131072
 """Bytes that Linux takes for one argument or one NAME=value, the NUL at its end included (execve(2),
 MAX_ARG_STRLEN: 32 pages of 4096)."""
+
+_MEANT_FOR_A_SHELL = re.compile(r"\$(?:[A-Z_][A-Z0-9_]+\b|\{[A-Z_][A-Z0-9_]*\})")
+"""A reference to a variable as people write it in a shell, `PATH = "/opt/x/bin:$PATH"`."""
 
 
 def check_env(profile: Profile, framework: Framework, warn: Callable[[str], None]) -> None:
@@ -42,6 +46,11 @@ def check_env(profile: Profile, framework: Framework, warn: Callable[[str], None
             warn(f"{name} in [env] looks like a secret and is recorded with the run; env_from keeps it out")
         if value.startswith("~/"):
             warn(f'{name} = "{value}" in [env]: `~` is not expanded there')
+        if match := _MEANT_FOR_A_SHELL.search(value):
+            warn(
+                f"{name} in [env] holds {match[0]}, which nothing expands there; "
+                f"""setup = ['export {name}="..."'] does, on each node"""
+            )
 
 
 def check_gloo(profile: Profile, placement: Placement, known: Mapping[str, NodeFacts]) -> None:

@@ -106,6 +106,7 @@ def _node_json(node: NodePlan) -> dict[str, Any]:
         "rank_env": dict(node.rank_env),
         "env_removed": [{"name": v.name, "value": v.value, "why": v.why} for v in node.env_removed],
         "needs": [{"kind": n.kind, "value": n.value, "by": n.by, "why": n.why} for n in node.needs],
+        "reasons": dict(node.reasons),
     }
 
 
@@ -121,6 +122,7 @@ def _node(data: Mapping[str, Any]) -> NodePlan:
         needs=tuple(Need(n["kind"], n["value"], n["by"], n["why"]) for n in data["needs"]),
         rank_env=dict(data.get("rank_env", {})),
         cwd=data.get("cwd", processes[0].cwd if processes else ""),
+        reasons=dict(data.get("reasons", {})),
     )
 
 

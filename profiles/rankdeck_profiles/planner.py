@@ -6,12 +6,12 @@ Pure: the same inputs give the same plan.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rankdeck_profiles import environment, frameworks, placeholders, plan_checks, plan_fabric
 from rankdeck_profiles.fabric.rules import FabricVariables
 from rankdeck_profiles.facts import NodeFacts
-from rankdeck_profiles.frameworks.base import NodeJob
+from rankdeck_profiles.frameworks.base import NodeJob, expand_home
 from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
 from rankdeck_profiles.placement import Placement, Share, place
 from rankdeck_profiles.plan import Head, LaunchPlan, Need, NodePlan
@@ -67,12 +67,12 @@ def plan(
     _note_assumptions(placement, pool, profile, known, notes)
     head = _head(profile, pool, placement, known, notes)
     nodes = []
-    reasons: dict[str, str] = {}
+    told: dict[str, Mapping[str, str]] = {}
     for share in placement.shares:
         found = known.get(share.node.name)
         job = _job(profile, pool, placement, share, head, known, fabric)
         work = framework.work(job)
-        _add_reasons(reasons, work.reasons, placement.shares[0].node.name)
+        told[share.node.name] = work.reasons
         for text in work.warnings:
             notes.warn(text)
         for text in work.assumed:
@@ -93,12 +93,13 @@ def plan(
             )
         )
     plan_checks.check_sizes(nodes)
+    reasons, differing = _reasons(told)
     _note_oddities(pool, placement, known, head, notes)
     return LaunchPlan(
         framework=profile.framework,
         world_size=placement.world_size,
         head=head,
-        nodes=tuple(nodes),
+        nodes=tuple(replace(node, reasons=differing[node.node]) for node in nodes),
         reasons=reasons,
         warnings=tuple(notes.warnings),
         setup=profile.setup,
@@ -108,25 +109,34 @@ def plan(
     )
 
 
-def _add_reasons(reasons: dict[str, str], of_node: Mapping[str, str], first: str) -> None:
-    """Adds a node's reasons to those before; where they differ, the first node's stays and is marked so."""
-    where = f"on {first}: "
-    for name, why in of_node.items():
-        known = reasons.setdefault(name, why)
-        if known != why and not known.startswith(where):
-            reasons[name] = where + known
+def _reasons(told: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """One reason for each variable, and each node's own where they differ.
+
+    Args:
+        told: each node's reasons, the head node's first.
+
+    Returns:
+        For all nodes: the first node's reason that has one, marked so where another has another; and by node
+        those that are not the same everywhere.
+    """
+    by_name: dict[str, dict[str, str]] = {}
+    for node, of_node in told.items():
+        for name, why in of_node.items():
+            by_name.setdefault(name, {})[node] = why
+    for_all = {}
+    differing: dict[str, dict[str, str]] = {node: {} for node in told}
+    for name, whys in by_name.items():
+        first, why = next(iter(whys.items()))
+        alike = len(set(whys.values())) == 1
+        for_all[name] = why if alike else f"on {first}: {why}"
+        for node, own in () if alike else whys.items():
+            differing[node][name] = own
+    return for_all, differing
 
 
 def address_of(node: PoolNode, found: NodeFacts | None) -> str:
     """The address other nodes reach a node at: what it said, else the pool's host."""
     return found.address if found and found.address else node.host
-
-
-def expand_home(word: str, home: str) -> str:
-    """A word that is `~` or begins with `~/`, with the node's home; unchanged where that is not known."""
-    if home and (word == "~" or word.startswith("~/")):
-        return home.rstrip("/") + word[1:] or "/"
-    return word
 
 
 def _job(

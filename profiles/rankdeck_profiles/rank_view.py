@@ -65,8 +65,8 @@ def of_rank(plan: LaunchPlan, node: NodePlan, index: int) -> RankView:
         if starter is node:
             launcher = _rows(process.env, plan, node)
         rows = [
-            Variable("RANK", str(rank), plan.reasons.get("RANK", "")),
-            Variable("LOCAL_RANK", str(index), plan.reasons.get("LOCAL_RANK", "")),
+            Variable("RANK", str(rank), plan.reason(node, "RANK")),
+            Variable("LOCAL_RANK", str(index), plan.reason(node, "LOCAL_RANK")),
             *_rows(node.rank_env, plan, node),
         ]
         also = (*(process.rank_from.keep if process.rank_from else ()), *OWN)
@@ -89,11 +89,7 @@ def _process(plan: LaunchPlan, node: NodePlan, rank: int) -> tuple[NodePlan, Pro
 
 
 def _rows(env: Mapping[str, str], plan: LaunchPlan, node: NodePlan) -> list[Variable]:
-    here = f"on {node.node}: "  # as the planner marks the reason of one node, where the nodes' differ
-    return [
-        Variable(name, shown(name, value), plan.reasons.get(name, "").removeprefix(here))
-        for name, value in env.items()
-    ]
+    return [Variable(name, shown(name, value), plan.reason(node, name)) for name, value in env.items()]
 
 
 def _of_launcher(plan: LaunchPlan, process: Process, rank: int, local_rank: int) -> list[Variable]:

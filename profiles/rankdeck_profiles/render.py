@@ -46,9 +46,9 @@ def _node(plan: LaunchPlan, node: NodePlan) -> list[str]:
     lines += _environment(plan, node)
     if node.rank_env:
         lines.append(f"  the environment of ranks {_spans(node.ranks)}:")
-        lines += _rows(plan, node.rank_env, "    ")
+        lines += _rows(plan, node, node.rank_env, "    ")
         for name in ("RANK", "LOCAL_RANK"):
-            lines.append(f"    {name}, on each rank: {_clean(plan.reasons.get(name, ''))}")
+            lines.append(f"    {name}, on each rank: {_clean(plan.reason(node, name))}")
     for process in node.processes:
         title = process_title(plan, process)
         command = shell.wrapped([_clean(shell.word(part)) for part in process.argv], "      ")
@@ -77,8 +77,8 @@ def _environment(plan: LaunchPlan, node: NodePlan) -> list[str]:
         name for name in first if all(process.env.get(name) == first[name] for process in node.processes)
     ]
     if node.processes[0].kind is ProcessKind.MPIRUN:
-        return ["  the environment of mpirun itself:", *_rows(plan, first, "    ")] if first else []
-    lines = _rows(plan, {name: first[name] for name in shared}, "  ")
+        return ["  the environment of mpirun itself:", *_rows(plan, node, first, "    ")] if first else []
+    lines = _rows(plan, node, {name: first[name] for name in shared}, "  ")
     for process in node.processes:
         own = [
             f"{name}={_clean(shown(name, value))}"
@@ -90,11 +90,9 @@ def _environment(plan: LaunchPlan, node: NodePlan) -> list[str]:
     return lines
 
 
-def _rows(plan: LaunchPlan, env: Mapping[str, str], indent: str) -> list[str]:
+def _rows(plan: LaunchPlan, node: NodePlan, env: Mapping[str, str], indent: str) -> list[str]:
     """A line a variable: its value, and why."""
-    rows = [
-        (f"{name}={_clean(shown(name, value))}", plan.reasons.get(name, "")) for name, value in env.items()
-    ]
+    rows = [(f"{name}={_clean(shown(name, value))}", plan.reason(node, name)) for name, value in env.items()]
     width = min(max((len(row[0]) for row in rows), default=0), 44)
     return [f"{indent}{assignment:<{width}}  {_clean(why)}".rstrip() for assignment, why in rows]
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rankdeck_runs import known_lines
 from rankdeck_runs.failures import Failure
+from rankdeck_runs.known_lines import Sorted
 from rankdeck_runs.sanitise import plain
 from rankdeck_runs.states import Cause, CauseKind
 
@@ -20,16 +23,14 @@ _TRACEBACK = re.compile(r"^\s*(?:\+ Exception Group )?Traceback \(most recent ca
 # "KeyError: 'x'", "torch.OutOfMemoryError: CUDA ...", "KeyboardInterrupt": a dotted name at the line's
 # beginning.
 _EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:: .*|:)?$")
+# A program in Python that called mpirun: what mpirun said tells more.
+_CALLED = re.compile(r"\bCalledProcessError\b")
 _ERROR_LIKE = re.compile(
     r"\b(?:error|fatal|exception|panic(?:ked)?|abort(?:ed)?|assert(?:ion)?|failed|failure|cannot|can't|"
     r"could not|unable to|not found|no such|denied|refused|killed|out of memory|terminate called|"
-    r"segmentation fault|core dumped|traceback)\b|[a-z]Error\b|[a-z]Exception\b",
+    r"segmentation fault|core dumped|traceback|timed out|version mismatch)\b|[a-z]Error\b|[a-z]Exception\b",
     re.IGNORECASE,
 )
-
-# On hosts without IPv6, torch says this of each try, and then goes on over IPv4 (torch/csrc/distributed/
-# c10d/socket.cpp).
-_HARMLESS = re.compile(r"\(errno: 97 - Address family not supported by protocol\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,30 +46,68 @@ class Found:
 def explain(failure: Failure, err: bytes, out: bytes) -> Cause:
     """The cause, told by the ends of the failing program's logs.
 
+    Where a launcher failed and its mpirun names the rank that ended its job, the cause has that rank.
+
     Args:
         failure: the first failure.
         err: the end of its error log.
         out: the end of its output, looked at if the error log has nothing to say.
     """
-    status = failure.message
-    for data in (err, out):
-        lines = _lines(data)
-        found = _traceback(lines) or _error_line(lines)
+    of_err, of_out = known_lines.sort(_lines(err)), known_lines.sort(_lines(out))
+    for told in (of_err, of_out):
+        found = _in_its_words(failure, told)
         if found is not None:
-            return _cause(failure, found.message, (status, *_around(lines, found)))
-    lines = _lines(err) or _lines(out)
-    evidence = (status, *lines[-MOST_EVIDENCE:])
-    if lines and failure.kind is not CauseKind.SIGNAL:
-        # It ended by its own doing: what it wrote last on its error log is its last word.
-        spoken = _lines(err)
-        if spoken:
-            return _cause(failure, spoken[-1], evidence)
-    return _cause(failure, status, evidence)
+            return found
+    return _last_words(failure, of_err, of_out)
 
 
-def _cause(failure: Failure, message: str, evidence: tuple[str, ...]) -> Cause:
+def told_elsewhere(failure: Failure, rank: int | None, err: bytes) -> Cause | None:
+    """The cause where the failing program is silent and another one's log has what no MPI goes on after.
+
+    Args:
+        failure: the first failure.
+        rank: whose log it is; None: a launcher's.
+        err: the end of that error log.
+    """
+    told = known_lines.sort(_lines(err))
+    if not told.fatal:
+        return None
+    evidence = (failure.message, *told.lines[-MOST_EVIDENCE:])
+    return _cause(failure, failure.rank if rank is None else rank, told.fatal, evidence)
+
+
+def _in_its_words(failure: Failure, told: Sorted) -> Cause | None:
+    """The cause as one log tells it; None if no error is in it."""
+    ended = told.ended
+    beside = [failure.message, *told.harmless, *([ended.text] if ended else [])]
+    rank = ended.rank if ended and failure.kind is CauseKind.LAUNCHER else failure.rank
+    if told.refusal and failure.rank is None:
+        return _cause(failure, rank, told.refusal, (*beside, *told.lines[-MOST_EVIDENCE:]))
+    traceback = _traceback(told.lines)
+    if told.fatal and (traceback is None or _CALLED.search(traceback.message)):
+        return _cause(failure, rank, told.fatal, (*beside, *told.lines[-MOST_EVIDENCE:]))
+    found = traceback or _error_line(told.lines)
+    if found is not None:
+        return _cause(failure, rank, found.message, (*beside, *_around(told.lines, found)))
+    if ended is not None:
+        return _cause(failure, rank, ended.text, (*beside, *told.lines[-MOST_EVIDENCE:]))
+    return None
+
+
+def _last_words(failure: Failure, err: Sorted, out: Sorted) -> Cause:
+    """The cause where no log holds an error.
+
+    What it wrote last on its error log is its last word, if it ended by its own doing.
+    """
+    spoken = err.lines[-1] if err.lines and failure.kind is not CauseKind.SIGNAL else failure.message
+    shown = (err.lines or out.lines)[-MOST_EVIDENCE:]
+    evidence = (failure.message, *err.harmless, *out.harmless, *shown)
+    return _cause(failure, failure.rank, spoken, evidence)
+
+
+def _cause(failure: Failure, rank: int | None, message: str, evidence: tuple[str, ...]) -> Cause:
     kept = tuple(line[:LONGEST_EVIDENCE] for line in evidence)
-    return Cause(failure.rank, failure.node, failure.kind, message.strip()[:LONGEST_MESSAGE], kept)
+    return Cause(rank, failure.node, failure.kind, message.strip()[:LONGEST_MESSAGE], kept)
 
 
 def _lines(data: bytes) -> list[str]:
@@ -77,7 +116,7 @@ def _lines(data: bytes) -> list[str]:
     return [text.rstrip() for text in texts if text.strip()]
 
 
-def _traceback(lines: list[str]) -> Found | None:
+def _traceback(lines: Sequence[str]) -> Found | None:
     """The exception that the last traceback ends in: with chained exceptions, the one the program died of."""
     start = next((i for i in range(len(lines) - 1, -1, -1) if _TRACEBACK.match(lines[i])), None)
     if start is None:
@@ -91,18 +130,18 @@ def _traceback(lines: list[str]) -> Found | None:
     return None
 
 
-def _error_line(lines: list[str]) -> Found | None:
+def _error_line(lines: Sequence[str]) -> Found | None:
     for index in range(len(lines) - 1, -1, -1):
-        if _ERROR_LIKE.search(lines[index]) and not _HARMLESS.search(lines[index]):
+        if _ERROR_LIKE.search(lines[index]):
             return Found(lines[index], index, index)
     return None
 
 
-def _around(lines: list[str], found: Found) -> list[str]:
+def _around(lines: Sequence[str], found: Found) -> list[str]:
     """The error's own lines and some after it; of a long traceback, its beginning and its end."""
-    block = lines[found.first : found.last + 1]
+    block = list(lines[found.first : found.last + 1])
     after = lines[found.last + 1 :][:4]
-    before = lines[max(found.first - 2, 0) : found.first] if found.first == found.last else []
+    before = lines[max(found.first - 2, 0) : found.first] if found.first == found.last else ()
     if len(block) > MOST_EVIDENCE - 6:
         half = (MOST_EVIDENCE - 7) // 2
         block = [*block[:half], f"  ... {len(block) - 2 * half} lines left out ...", *block[-half:]]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rankdeck_backends.base import NodeError, NodeRefusal
 from rankdeck_profiles.errors import RankdeckError
+from rankdeck_profiles.plan import LaunchPlan
 
 NODE_NOT_REACHED = 3
 
@@ -16,10 +17,18 @@ class PrepareError(RankdeckError):
 
     Attributes:
         problems: (node, what is wrong there), every one found.
+        plan: what would have run, made of what the nodes told; None where there is none.
     """
 
-    def __init__(self, problems: Iterable[tuple[str, str]], hint: str, exit_status: int) -> None:
+    def __init__(
+        self,
+        problems: Iterable[tuple[str, str]],
+        hint: str,
+        exit_status: int,
+        plan: LaunchPlan | None = None,
+    ) -> None:
         self.problems = tuple(problems)
+        self.plan = plan
         super().__init__(listed(self.problems), hint)
         self.exit_status = exit_status
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from rankdeck_profiles.errors import RankdeckError
@@ -20,6 +22,10 @@ TAIL = 64 << 10
 PATIENCE = 1.0
 """Seconds in which a failed rank's last bytes normally come by themselves; then its node is asked."""
 READ_TIMEOUT = 5.0
+MOST_OTHERS = 4
+"""Ranks in whose logs a silent launcher's failure is looked for."""
+
+_Where = tuple[Record, Links, Targets]
 
 
 async def find_cause(
@@ -34,35 +40,63 @@ async def find_cause(
         links: to read from the node what is not here.
         targets: where the node is.
     """
+    where = (record, links, targets)
     target = next((t for t in targets.nodes if t.name == failure.node), None)
     if target is None:
         return None
     source = _source(failure, live)
     if source is None:
         return None
-    tails = []
-    for stream in ("err", "out"):
-        name = f"{source}.{stream}"
-        tails.append(await _tail(name, _size(failure, stream, live), target, record, links, targets))
-    return diagnosis.explain(failure, tails[0], tails[1])
+    err, out = [
+        await _tail(f"{source}.{stream}", _size(failure.rank, failure.attempt, stream, live), target, *where)
+        for stream in ("err", "out")
+    ]
+    if not err.strip() and not out.strip():
+        elsewhere = await _told_elsewhere(failure, live, targets, where)
+        if elsewhere is not None:
+            return elsewhere
+    return diagnosis.explain(failure, err, out)
+
+
+async def _told_elsewhere(failure: Failure, live: LiveRun, targets: Targets, where: _Where) -> Cause | None:
+    """What others say where the failing program is silent: an MPI's messages come out at either end."""
+    by_name = {target.name: target for target in targets.nodes}
+    for node, rank, name in _others(failure, live):
+        if (target := by_name.get(node)) is None:
+            continue
+        size = None if rank is None else _size(rank, failure.attempt, "err", live)
+        cause = diagnosis.told_elsewhere(failure, rank, await _tail(f"{name}.err", size, target, *where))
+        if cause is not None:
+            return cause
+    return None
+
+
+def _others(failure: Failure, live: LiveRun) -> Iterator[tuple[str, int | None, str]]:
+    """Node, rank and name of the logs that may say more: the launchers' for a rank, some ranks' for those."""
+    snapshot = live.snapshot()
+    if failure.rank is not None:
+        for launcher in snapshot.launchers:
+            yield launcher.node, None, f"launcher-{launcher.process}"
+        return
+    spoken = [rank for rank in snapshot.ranks if rank.err_bytes and rank.attempt == failure.attempt]
+    for rank in sorted(spoken, key=lambda each: each.ended or math.inf)[:MOST_OTHERS]:
+        yield rank.node, rank.rank, layout.log_name(rank.rank, "", rank.attempt).rstrip(".")
 
 
 def _source(failure: Failure, live: LiveRun) -> str | None:
     """Whose logs tell more: a rank's or a launcher's, as the protocol names them."""
     if failure.kind in (CauseKind.EXIT, CauseKind.SIGNAL) and failure.rank is not None:
         return layout.log_name(failure.rank, "", failure.attempt).rstrip(".")
-    if failure.kind is CauseKind.LAUNCHER:
+    if failure.kind in (CauseKind.LAUNCHER, CauseKind.START) and failure.rank is None:
         for launcher in live.snapshot().launchers:
             if launcher.node == failure.node and (launcher.exit_code or launcher.signal):
                 return f"launcher-{launcher.process}"
     return None
 
 
-def _size(failure: Failure, stream: str, live: LiveRun) -> int | None:
-    if failure.rank is None:
-        return None
-    rank = next((r for r in live.snapshot().ranks if r.rank == failure.rank), None)
-    if rank is None or rank.attempt != failure.attempt:
+def _size(number: int | None, attempt: int, stream: str, live: LiveRun) -> int | None:
+    rank = next((r for r in live.snapshot().ranks if r.rank == number), None)
+    if rank is None or rank.attempt != attempt:
         return None
     return rank.err_bytes if stream == "err" else rank.out_bytes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from rankdeck_runs import failures, folded, login_events, node_events, verdict
@@ -115,6 +116,12 @@ class Fold:
         if first is None:
             return None
         found = self._state.found
-        if found is not None and (found.rank, found.node, found.kind) == (first.rank, first.node, first.kind):
+        if found is None or (found.node, found.kind) != (first.node, first.kind):
+            return first.as_cause()
+        if found.rank == first.rank:
             return found
-        return first.as_cause()
+        named = self._state.ranks.get(-1 if found.rank is None else found.rank)
+        if first.rank is not None or named is None:
+            return first.as_cause()
+        # A launcher named the rank that ended its job: it is told of where that rank is.
+        return replace(found, node=named.node or found.node)

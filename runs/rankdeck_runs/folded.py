@@ -39,6 +39,8 @@ class FoldedNode:
     link_lost: str | None = None
     """Why it can't be reached."""
     stopping: bool = False
+    told_to_stop: bool = False
+    """It stops for another reason than that its launcher has gone."""
     ended: NodeState | None = None
     ended_at: float | None = None
     skew: float = 0.0

@@ -47,7 +47,7 @@ def _launcher_ended(state: Folded, node: FoldedNode, event: Event) -> None:
         launcher, exit_code=code, signal=signal or None, ended=True, message=message
     )
     node.gave_up = node.gave_up or bool(code or signal)
-    if (code or signal) and not node.stopping:
+    if (code or signal) and not node.told_to_stop:
         how = f"was ended by signal {signal}" if signal else f"ended with status {code}"
         state.fail(node, event, CauseKind.LAUNCHER, message or f"the launcher {how}")
 
@@ -137,6 +137,8 @@ def _finishing(state: Folded, node: FoldedNode, event: Event) -> None:
 
 def _stopping(state: Folded, node: FoldedNode, event: Event) -> None:
     node.stopping = True
+    # An mpirun may have killed what it started before its own end is seen: that is its failure, still.
+    node.told_to_stop = node.told_to_stop or text(event, "why") != "launcher_ended"
 
 
 def _killing(state: Folded, node: FoldedNode, event: Event) -> None:

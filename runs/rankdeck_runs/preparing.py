@@ -106,7 +106,7 @@ async def prepare(
     causes = problems_of_findings(stopping(report, failed))
     problems = problems_of(failed) + causes
     if not_reached(failed) or (problems and not skip_checks):
-        raise _refusal(failed, causes)
+        raise _refusal(failed, causes, planned)
     return Prepared(profile, pool, planned, facts, tuple(problems), report, usable_fabric(report.variables))
 
 
@@ -156,20 +156,22 @@ def _is_rendezvous(need: Need, planned: LaunchPlan) -> bool:
     return need.kind == "port" and need.value.rpartition(":")[2] == str(planned.head.port)
 
 
-def _refusal(failed: Mapping[str, RankdeckError], causes: Sequence[tuple[str, str]]) -> PrepareError:
+def _refusal(
+    failed: Mapping[str, RankdeckError], causes: Sequence[tuple[str, str]], planned: LaunchPlan
+) -> PrepareError:
     """All that is wrong: with the nodes, and with what the run needs there."""
     if not_reached(failed):
-        return _prepare_error(failed)
+        return _prepare_error(failed, planned)
     status = WRONG if failed else CHECK_FAILED
     hints = [hints_of(failed)] if failed else []
     if causes:
         hints.append("`rankdeck check` shows what else was found; --skip-checks starts the run all the same")
-    return PrepareError([*problems_of(failed), *causes], "\n  ".join(hints), status)
+    return PrepareError([*problems_of(failed), *causes], "\n  ".join(hints), status, planned)
 
 
-def _prepare_error(failed: Mapping[str, RankdeckError]) -> PrepareError:
+def _prepare_error(failed: Mapping[str, RankdeckError], planned: LaunchPlan | None = None) -> PrepareError:
     status = NODE_NOT_REACHED if not_reached(failed) else WRONG
-    return PrepareError(problems_of(failed), hints_of(failed), status)
+    return PrepareError(problems_of(failed), hints_of(failed), status, planned)
 
 
 def _count(number: int, noun: str) -> str:

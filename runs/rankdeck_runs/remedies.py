@@ -16,6 +16,8 @@ _BY_KIND = {
     "module": "install it there, or name the Python that has it in the profile "
     '(python = "/path/to/venv/bin/python"), or activate its environment in a `setup` line',
     "program": "give its path, or bring it into PATH in a `setup` line of the profile (module load ...)",
+    "file": "copy it there, or keep it in a folder that all nodes see",
+    "environment": "put long values into files, and give the files' names",
     "setup": "try the line in a shell of the node: the profile's `setup` is run there before the ranks",
 }
 """By what sort of thing is missing."""

@@ -108,6 +108,12 @@ def test_an_environment_that_is_too_large_as_a_whole(session: Client) -> None:
     assert "arguments and environment are too long for this system" in said
     largest = ", ".join(f"BIG_{number} {100_000 + number}" for number in range(count - 1, count - 6, -1))
     assert f"variables: {largest}" in said
+    # The same is told before any start.
+    env = plan["processes"][0]["env"]
+    (problem,) = session.ask("check", needs=[], cwd="/", setup=[], env=env)["problems"]
+    assert problem["kind"] == "environment"
+    assert "arguments and environment are too long for this system" in problem["message"]
+    assert f"variables: {largest}" in problem["message"]
 
 
 def test_a_script_whose_interpreter_is_missing(session: Client, tmp_path: Path) -> None:

@@ -199,15 +199,6 @@ def test_a_supervisor_killed_under_a_launcher(session: Client) -> None:
     assert {e["rank"]: e["exit_code"] for e in run.events("rank_ended")} == {0: 0, 1: 1}
 
 
-def test_a_launchers_only_rank_needs_no_variables(session: Client) -> None:
-    plan = launcher_plan(["printf", "%s %s\\n", "$RANK", "$LOCAL_RANK"], launcher=["env", "-u", "RANK"])
-    plan["world_size"] = 5
-    plan["processes"][0].update(ranks=[4], local_ranks=[0])
-    run = Run(session, plan)
-    assert run.end() == "succeeded", run.log("launcher-0.err")
-    assert run.log("4.out") == b"4 0\n"
-
-
 def test_ranks_are_read_from_the_variables_of_the_plan(session: Client) -> None:
     script = LAUNCHER.replace("RANK=str(rank), LOCAL_RANK", "RANK='9', PROC=str(rank), LOCAL_PROC")
     plan = launcher_plan(["echo", "here"], launcher=[sys.executable, "-c", script])
@@ -218,8 +209,12 @@ def test_ranks_are_read_from_the_variables_of_the_plan(session: Client) -> None:
     assert sorted((e["rank"], e["local_rank"]) for e in run.events("rank_started")) == [(0, 0), (1, 1)]
 
 
-def test_a_launcher_that_does_not_tell_ranks_who_they_are(session: Client) -> None:
-    run = Run(session, launcher_plan("true", launcher=["env", "-u", "RANK", "LOCAL_RANK=x"]))
+@pytest.mark.parametrize("ranks", [[0, 1], [0]])
+def test_a_launcher_that_does_not_tell_ranks_who_they_are(session: Client, ranks: list[int]) -> None:
+    """An only rank, too: it may be one of several nodes, and would train alone."""
+    plan = launcher_plan("true", launcher=["env", "-u", "RANK", "LOCAL_RANK=x"])
+    plan["processes"][0].update(ranks=ranks, local_ranks=ranks)
+    run = Run(session, plan)
     assert run.end() == "failed"
     said = "the launcher does not tell its ranks who they are: RANK=(not set), LOCAL_RANK=x"
     assert said in run.event("launcher_ended")["message"]

@@ -55,6 +55,17 @@ async def test_the_login_shells_start_up_file_may_print(sshd, stand_in_agent):
     await connection.close()
 
 
+@pytest.mark.parametrize("said", ["", "echo 'No interactive use of this node.'\n"])
+async def test_a_start_up_file_that_exits_is_told_as_such(sshd, stand_in_agent, said):
+    stand_in_agent()
+    (sshd.home / ".bashrc").write_text(f"case $- in *i*) ;; *) {said.strip() or ':'}; exit 0;; esac\n")
+    with pytest.raises(NodeError) as caught:
+        await open_one()
+    assert caught.value.step is Step.SHELL
+    assert "status 0 before the agent started, as start-up files that call `exit` do" in caught.value.message
+    assert ("No interactive use" in caught.value.message) == bool(said)
+
+
 async def test_large_bodies_go_both_ways(sshd, stand_in_agent):
     stand_in_agent()
     connection = await open_one()

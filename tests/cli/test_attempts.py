@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from cli.user import Shell
 from rankdeck_runs import layout
+from rankdeck_runs.home import RunHome
+from rankdeck_tui.cli.views import LinesView, ProgressView
 from tui.records import BEGIN, happen, write_run
 
 
@@ -58,6 +61,43 @@ def test_logs_are_those_of_the_newest_attempt_or_of_the_one_asked_for(again: She
     raw = ("--rank", "1", "--stream", "out", "--raw")
     assert again("logs", "again-1", *raw).stdout == "1 in 2\n"
     assert again("logs", "again-1", *raw, "--attempt", "1").stdout == "1 in 1\n"
+
+
+def test_progress_goes_on_with_the_newest_attempt(again: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first attempt was seen before the second was known."""
+    record = RunHome(again.folder / "data").find("again-1")
+    whole = record.snapshot()
+    first = replace(whole, attempt=1, earlier_attempts=(), ranks=tuple(r.earlier[0] for r in whole.ranks))
+    view = ProgressView(record)
+    assert view.show(first) == len("0 in 1\n")
+    assert view.show(whole) == len("0 in 1\n0 in 2\n")
+    view.finish(whole)
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if "ranks:" not in line] == [
+        "rank 0: 0 in 1",
+        "attempt 1 ended: rank 1 ended with status 1 (n2)",
+        "rank 0: now of attempt 2",
+        "rank 0: 0 in 2",
+    ]
+
+
+def test_an_attempt_that_came_and_went_between_two_looks_is_printed(
+    again: Shell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = RunHome(again.folder / "data").find("again-1")
+    whole = record.snapshot()
+    dealt = tuple(replace(rank, node="", attempt=1, earlier=()) for rank in whole.ranks)
+    view = LinesView(record.logs_path)
+    view.show(replace(whole, attempt=1, earlier_attempts=(), ranks=dealt))
+    view.finish(whole)
+    assert sorted(capsys.readouterr().out.splitlines()) == [
+        "[0 n1] 0 in 1",
+        "[0 n2, attempt 2] 0 in 2",
+        "[1 n1, attempt 2] 1 in 2",
+        "[1 n2] 1 in 1",
+    ]
+    LinesView(record.logs_path).finish(whole)
+    assert " in 1" not in capsys.readouterr().out
 
 
 def test_an_attempt_that_never_was(again: Shell) -> None:

@@ -172,6 +172,19 @@ def test_without_a_terminal_nothing_is_asked(rankdeck: Shell) -> None:
     assert saved(rankdeck, "x")["framework"] == "torchrun"
 
 
+def test_what_may_be_a_mistake_is_said_where_nobody_is_asked(rankdeck: Shell) -> None:
+    rankdeck.write("train.py", LIGHTNING)
+    rankdeck.save_pool("lab", SSH_POOL)
+    new = ("profiles", "new", "--framework", "torchrun", "--script")
+    assert "trian.py is not found from here" in rankdeck(*new, "trian.py", "--pool", "lab", "a").stderr
+    said = rankdeck(*new, "train.py", "--pool", "lap", "b").stderr
+    assert "train.py imports lightning: lightning would fit, too" in said
+    assert "did you mean 'lab'" in said
+    rankdeck.write("ddp.py", "import torch.distributed\n")
+    assert "warning" not in rankdeck(*new, "ddp.py", "--pool", "lab", "c").stderr
+    assert [saved(rankdeck, name)["framework"] for name in "abc"] == ["torchrun"] * 3
+
+
 def test_json_asks_nothing_even_on_a_terminal(rankdeck: Shell) -> None:
     terminal = Terminal(rankdeck, "profiles", "--json", "new", "x", NO_COLOR="1")
     try:

@@ -44,6 +44,18 @@ def test_without_an_error_the_last_lines_of_stderr_are_shown(rankdeck: Shell) ->
     assert shown == [f"cause rank 2 on n2: {status}", "its stderr ends with", "    a", "    warning"]
 
 
+def test_warnings_that_are_harmless_take_one_line(rankdeck: Shell) -> None:
+    status = "ended by SIGKILL"
+    warning = (
+        "[W1226 15:35:11.6 socket.cpp:752] [c10d] The client socket cannot be initialized to connect to "
+        "[n1]:29500 (errno: 97 - Address family not supported by protocol)."
+    )
+    lines = [f"step {n}" for n in range(9)]
+    shown = failed(rankdeck, status, [status], err="\n".join([*lines, *[warning] * 40]))
+    assert shown[2] == f"    40 x, harmless (no IPv6): {warning}"
+    assert shown[3:] == [f"    step {n}" for n in range(1, 9)]
+
+
 def test_without_any_stderr_a_few_lines_of_stdout_are_shown(rankdeck: Shell) -> None:
     status = "ended by SIGKILL"
     lines = [f"step {n}" for n in range(30)]

@@ -38,3 +38,15 @@ def test_the_printed_script_makes_the_same_world(site: Site, family: str) -> Non
 def test_bound_ranks_on_the_mpi_s_own_transport(site: Site, family: str) -> None:
     more = ("--set", 'options.bind="numa"', "--set", 'options.transport="auto"')
     mpi_worlds.assert_launched(site, FAMILIES[family], *more)
+
+
+def test_ucx_without_infiniband_is_told_as_such(site: Site, family: str) -> None:
+    """MPICH takes its transport from its build: the setting changes nothing."""
+    done = site.follow("run", "sum", "--set", 'options.transport="ucx"')
+    if family == "mpich":
+        assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+        return
+    assert done.returncode == 1
+    cause = site.show()["cause"]
+    assert cause["message"].startswith("mpi-transport: MPI found no way to send"), cause
+    site.assert_nothing_runs()

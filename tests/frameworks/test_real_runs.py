@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from frameworks.trainings import LIMIT, PROGRAMS, PYTHON, all_alike, needs, trained
@@ -46,6 +49,64 @@ def test_accelerate(site: Site) -> None:
     keys = {"framework": "accelerate", "nodes": 2, "procs_per_node": 2}
     site.save("acc", PROGRAMS / "accelerate_fit.py", python=PYTHON, **keys)
     all_alike(trained(site, "acc"), 4)
+
+
+CONFIGS = {
+    # What `accelerate config` writes, with another world than the run's: the flags win.
+    "gpus": {"distributed_type": "MULTI_GPU", "mixed_precision": "bf16"},
+    "fsdp": {
+        "distributed_type": "FSDP",
+        "mixed_precision": "bf16",
+        "fsdp_config": {"fsdp_version": 2, "fsdp_reshard_after_forward": True},
+    },
+}
+
+
+def accelerate_config(site: Site, **keys: object) -> Path:
+    """A config file that all nodes see."""
+    path = site.cluster.shared / f"accelerate-{site.shell.folder.name}.json"
+    other_world = {"machine_rank": 0, "main_process_ip": "192.0.2.1", "main_process_port": 1}
+    path.write_text(json.dumps({"num_machines": 1, "num_processes": 1, **other_world, **keys}))
+    return path
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_accelerate_with_a_config_file(site: Site, config: dict[str, object]) -> None:
+    needs("accelerate")
+    site.save(
+        "acc", PROGRAMS / "accelerate_fit.py", "bf16", framework="accelerate", python=PYTHON, nodes=2,
+        procs_per_node=2, options={"config_file": str(accelerate_config(site, **config))},
+    )  # fmt: skip
+    all_alike(trained(site, "acc"), 4)
+
+
+@pytest.mark.parametrize("per_node", [1, 2])
+def test_accelerate_with_a_config_file_for_one_process(site: Site, per_node: int) -> None:
+    """Each node would train alone."""
+    needs("accelerate")
+    site.save(
+        "acc", PROGRAMS / "accelerate_fit.py", framework="accelerate", python=PYTHON, nodes=2,
+        procs_per_node=per_node, options={"config_file": str(accelerate_config(site, distributed_type="NO"))},
+    )  # fmt: skip
+    done = site.follow("run", "acc", limit=LIMIT)
+    assert done.returncode == 1
+    assert "trained" not in done.stdout
+    assert (
+        "the launcher does not tell its ranks who they are: RANK=(not set)" in site.show()["cause"]["message"]
+    )
+    site.assert_nothing_runs()
+
+
+def test_accelerate_with_a_config_file_that_is_missing(site: Site) -> None:
+    needs("accelerate")
+    site.save(
+        "acc", PROGRAMS / "accelerate_fit.py", framework="accelerate", python=PYTHON, nodes=2,
+        options={"config_file": "~/none.yaml"},
+    )  # fmt: skip
+    done = site.follow("run", "acc", limit=LIMIT)
+    assert done.returncode == 2
+    assert "none.yaml: No such file" in done.stderr
+    assert "(options.config_file)" in done.stderr
 
 
 def test_jax(site: Site) -> None:

@@ -1,10 +1,23 @@
 """Programs in the place of torchrun, accelerate and mpirun, that do with a command line what those do.
 
-Each starts the ranks one after the other and refuses flags that the real one does not have.
+Each starts the ranks one after the other and refuses flags that the real one does not have. With them printed
+scripts are run on this machine.
 """
 
+import json
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+from rankdeck_profiles.plan import LaunchPlan
+from rankdeck_profiles.render import as_scripts
+
+LIMIT = 120
+"""Seconds for a script."""
+SHELLS = [shell for shell in ("sh", "bash", "dash") if shutil.which(shell)]
 
 REPORT = """\
 import json, os, sys
@@ -112,3 +125,29 @@ def put(folder: Path) -> None:
         program.chmod(0o755)
     (folder / "report.py").write_text(REPORT)
     (folder / "out").mkdir()
+
+
+def run(folder: Path, made: LaunchPlan, shell: str = "sh", **env: str) -> dict[str, dict[str, Any]]:
+    """Run all nodes' scripts, one after the other; what each rank reported, by its number.
+
+    Args:
+        folder: where the stand-ins are.
+        made: the plan.
+        shell: what runs the scripts.
+        env: variables of the login beside PATH and HOME.
+    """
+    out = folder / "out"
+    for old in out.iterdir():
+        old.unlink()
+    for node, text in as_scripts(made).items():
+        script = folder / f"{node}.sh"
+        script.write_text(text, newline="")
+        done = subprocess.run(
+            [shell, str(script)],
+            env={"PATH": os.environ["PATH"], "HOME": "/home/some one", "OUT": str(out), **env},
+            capture_output=True,
+            timeout=LIMIT,
+            cwd="/",
+        )
+        assert done.returncode == 0, done.stderr.decode()
+    return {path.stem: json.loads(path.read_text()) for path in out.iterdir()}

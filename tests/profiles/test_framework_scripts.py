@@ -1,8 +1,6 @@
 """Every framework's printed scripts, run with stand-ins for the launchers: each rank gets what it must."""
 
-import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -11,6 +9,7 @@ from pathlib import Path
 import launcher_stand_ins
 import pytest
 from awkward import NASTY, VALUES
+from launcher_stand_ins import LIMIT, SHELLS, run
 from plan_samples import facts, gpus, pool, profile
 
 from rankdeck_profiles import frameworks, placeholders
@@ -20,8 +19,6 @@ from rankdeck_profiles.placeholders import NAMES
 from rankdeck_profiles.planner import plan
 from rankdeck_profiles.render import as_scripts
 
-LIMIT = 120
-SHELLS = [shell for shell in ("sh", "bash") if shutil.which(shell)]
 LEAKED = {
     "SLURM_CPU_BIND": "quiet",
     "LOCAL_RANK": "9",
@@ -73,25 +70,6 @@ def made(bench: Path, framework: str, slots=(2, 2), mpi: str = "openmpi4", **mor
     return plan(asked, pool(f"n[1-{len(names)}]"), found)
 
 
-def run(bench: Path, made, shell: str = "sh", **env: str) -> dict[str, dict]:
-    """Run all nodes' scripts, one after the other, and collect what each rank reported."""
-    out = bench / "out"
-    for old in out.iterdir():
-        old.unlink()
-    for node, text in as_scripts(made).items():
-        script = bench / f"{node}.sh"
-        script.write_text(text, newline="")
-        done = subprocess.run(
-            [shell, str(script)],
-            env={"PATH": os.environ["PATH"], "HOME": "/home/al", **LEAKED, **env},
-            capture_output=True,
-            timeout=LIMIT,
-            cwd="/",
-        )
-        assert done.returncode == 0, done.stderr.decode()
-    return {path.stem: json.loads(path.read_text()) for path in out.iterdir()}
-
-
 CASES = [(name, {}, "openmpi4") for name in frameworks.names()]
 CASES += [("mpi", {}, mpi) for mpi in MPIS if mpi != "openmpi4"]
 CASES += [
@@ -111,7 +89,7 @@ def world_of(framework, options):
 @pytest.mark.parametrize(("framework", "options", "mpi"), CASES)
 def test_words_and_values_arrive_and_leaks_do_not(bench, framework, options, mpi, shell):
     plan_made = made(bench, framework, mpi=mpi, options=options, args=tuple(NASTY), env=VALUES)
-    reports = run(bench, plan_made, shell)
+    reports = run(bench, plan_made, shell, **LEAKED)
     assert len(reports) == plan_made.world_size == world_of(framework, options)
     per_node = framework == "lightning" and not options
     for name, report in reports.items():
@@ -206,7 +184,7 @@ def test_open_mpi_itself_runs_the_script(tmp_path):
         options={"allow_root": True},
     )
     local = pool("127.0.0.[1-2]", backend=BackendKind.LOCAL, slots=2)
-    reports = run(tmp_path, plan(asked, local, None), PATH=os.environ["PATH"], SLURM_JOB_ID="7")
+    reports = run(tmp_path, plan(asked, local, None), **LEAKED, SLURM_JOB_ID="7")
     assert sorted(reports) == ["0", "1", "2", "3"]
     for report in reports.values():
         env = report["env"]

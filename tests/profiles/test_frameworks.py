@@ -143,6 +143,9 @@ def test_accelerate_counts_all_ranks_and_numbers_machines():
     config = flags(made("accelerate", options={"config_file": "/w/fsdp.yaml"}))
     assert "--config_file=/w/fsdp.yaml" in config
     assert not any(word.startswith(("--multi_gpu", "--mixed_precision", "--dynamo")) for word in config)
+    at_home = made("accelerate", options={"config_file": "~/fsdp.yaml"})
+    assert "--config_file=/home/al/fsdp.yaml" in flags(at_home)
+    assert ("file", "/home/al/fsdp.yaml") in [(need.kind, need.value) for need in at_home.nodes[1].needs]
 
 
 def test_a_world_of_one_under_accelerate_has_its_identity_from_us():
@@ -163,11 +166,33 @@ def test_tensorflow_workers_one_a_node():
     assert ("port", "10.0.0.2:41000") in [(need.kind, need.value) for need in plan_made.nodes[1].needs]
 
 
-def test_tensorflow_chief_and_evaluator():
-    plan_made = made("tensorflow", (1, 1), options={"chief": True, "evaluator": True})
-    seen = tasks(plan_made)
-    assert [task["task"]["type"] for task in seen] == ["chief", "worker", "evaluator"]
-    assert all(set(task["cluster"]) == {"chief", "worker"} for task in seen)
+def roles(plan_made):
+    """The roles of each node's processes."""
+    return [[process.role for process in node.processes] for node in plan_made.nodes]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "options", "expected"),
+    [
+        (2, {"chief": True}, [["chief 0"], ["worker 0"]]),
+        (2, {"chief": True, "evaluator": True}, [["chief 0", "evaluator 0"], ["worker 0"]]),
+        (2, {"evaluator": True}, [["worker 0", "evaluator 0"], ["worker 1"]]),
+        (2, {"strategy": "ps"}, [["chief 0", "worker 0"], ["worker 1", "ps 0"]]),
+        (2, {"strategy": "ps", "chief": False}, [["worker 0", "ps 0"], ["worker 1"]]),
+        (
+            2,
+            {"strategy": "ps", "evaluator": True},
+            [["chief 0", "worker 0", "ps 0"], ["worker 1", "evaluator 0"]],
+        ),
+        (3, {"strategy": "ps", "workers": 1}, [["chief 0"], ["worker 0"], ["ps 0"]]),
+    ],
+)
+def test_tensorflow_each_node_keeps_a_task_that_trains(nodes, options, expected):
+    plan_made = made("tensorflow", (1,) * nodes, options=options)
+    assert roles(plan_made) == expected
+    evaluators = [task for task in tasks(plan_made) if task["task"]["type"] == "evaluator"]
+    assert len(evaluators) == bool(options.get("evaluator"))
+    assert all("evaluator" not in task["cluster"] for task in tasks(plan_made))
 
 
 def test_tensorflow_parameter_servers_end_with_the_chief_and_ports_differ():
@@ -196,8 +221,8 @@ def test_tensorflow_parameter_servers_end_with_the_chief_and_ports_differ():
 def test_tensorflow_1_servers_end_with_the_workers():
     plan_made = made("tensorflow", (1, 1), options={"strategy": "ps", "chief": False})
     processes = [process for node in plan_made.nodes for process in node.processes]
-    assert [process.role for process in processes] == ["worker 0", "worker 1", "ps 0"]
-    assert [process.ends_with and process.ends_with.ranks for process in processes] == [None, None, (0, 1)]
+    assert [process.role for process in processes] == ["worker 0", "ps 0", "worker 1"]
+    assert [process.ends_with and process.ends_with.ranks for process in processes] == [None, (0, 2), None]
 
 
 def test_tensorflow_nodes_at_one_address_get_ports_of_their_own():
@@ -309,6 +334,13 @@ def test_the_new_keys_survive_a_profiles_own_text(tmp_path):
         ({"command": ("bash", "-lc", "exec /usr/bin/torchrun t.py")}, "torchrun"),
         ({"command": ("python3", "-m", "torch.distributed.run", "t.py")}, "torch.distributed.run"),
         ({"command": ("accelerate", "launch", "t.py")}, "accelerate launch"),
+        ({"command": ("uv", "run", "torchrun", "t.py")}, "torchrun"),
+        ({"command": ("conda", "run", "-n", "trl", "accelerate", "launch", "t.py")}, "accelerate launch"),
+        ({"command": ("apptainer", "exec", "--nv", "-B", "/data", "a.sif", "mpirun", "./a")}, "mpirun"),
+        (
+            {"command": ("nsys", "profile", "-o", "x", "python", "-m", "torch.distributed.run", "t.py")},
+            "torch.distributed.run",
+        ),
         ({"module": "torch.distributed.launch"}, "torch.distributed.launch"),
         ({"script": "/usr/bin/deepspeed"}, "deepspeed"),
     ],
@@ -331,6 +363,10 @@ def test_an_inner_launcher_is_refused_with_the_reason(framework, more, named):
         ("./mpirun_results.sh",),
         ("accelerate", "env"),
         ("env",),
+        ("uv", "run", "t.py", "mpirun"),
+        ("poetry", "run", "python", "t.py", "mpirun"),
+        ("conda", "run"),
+        ("apptainer", "exec", "a.sif", "./a", "--with", "b", "c", "mpirun"),
     ],
 )
 def test_words_that_only_look_like_a_launcher_pass(command):

@@ -189,7 +189,10 @@ def test_the_users_env_wins_and_says_so(framework):
 
 def test_odd_things_are_warned_about():
     made = plan(
-        profile("torchrun", env={"GROUP_RANK": "1", "MY_TOKEN": "x", "D": "~/d"}),
+        profile(
+            "torchrun",
+            env={"GROUP_RANK": "1", "MY_TOKEN": "x", "D": "~/d", "P": "/b:$PATH", "Q": "costs $5, $x"},
+        ),
         pool("n[1-2]", slots=1),
         {"n1": facts("n1", address="127.0.1.1", machine="m"), "n2": facts("n2", machine="m")},
     )
@@ -198,10 +201,12 @@ def test_odd_things_are_warned_about():
         "GROUP_RANK in [env] has no effect",
         "MY_TOKEN",
         "`~` is not expanded",
+        "P in [env] holds $PATH, which nothing expands there; setup = ['export P=\"...\"'] does",
         "127.0.1.1",
         "n1, n2 are one machine",
     ):
         assert words in text
+    assert "Q in [env]" not in text
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import golden_plans
 import pytest
 from golden_plans import MPIS, SHAPES, VARIANTS
 
-from rankdeck_profiles import frameworks
+from rankdeck_profiles import frameworks, render
 from rankdeck_profiles.plan import LaunchPlan, ProcessKind
 from rankdeck_profiles.rank_view import AT_THE_START, of_rank
 
@@ -70,10 +70,16 @@ def test_tasks_differ_between_ranks():
     assert len({view.process.role for _, _, view, _ in views(plan)}) == plan.world_size
 
 
-def test_a_reason_of_one_node_is_marked_on_the_others():
-    plan = made("pytorch", {}, SHAPES["2x2"])
+@pytest.mark.parametrize("framework", ["pytorch", "mpi"])
+def test_each_rank_has_the_reasons_of_its_own_node(framework):
+    plan = made(framework, {}, SHAPES["2x2"], MPIS["openmpi4"])
     whys = [
         next(row.why for row in view.env if row.name == "NCCL_SOCKET_IFNAME") for _, _, view, _ in views(plan)
     ]
     assert whys[0] == whys[1] == "holds the node's address 10.0.0.1"
-    assert whys[2] == whys[3] == "on n1: holds the node's address 10.0.0.1"
+    assert whys[2] == whys[3] == "holds the node's address 10.0.0.2"
+    assert plan.reasons["NCCL_SOCKET_IFNAME"] == "on n1: holds the node's address 10.0.0.1"
+    assert LaunchPlan.from_json(plan.to_json()) == plan
+    shown = render.as_text(plan)
+    assert "holds the node's address 10.0.0.2" in shown
+    assert "on n1:" not in shown

@@ -1,8 +1,6 @@
 """The printed scripts, run: what a rank gets is what the plan says, whatever is in it."""
 
-import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -11,10 +9,12 @@ import textwrap
 import time
 from pathlib import Path
 
+import launcher_stand_ins
 import pytest
 from awkward import NASTY
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from launcher_stand_ins import LIMIT, SHELLS, run
 
 from rankdeck_profiles import placeholders
 from rankdeck_profiles.facts import NodeFacts
@@ -24,43 +24,11 @@ from rankdeck_profiles.placeholders import NAMES
 from rankdeck_profiles.planner import plan
 from rankdeck_profiles.render import as_scripts, as_text
 
-LIMIT = 60
-SHELLS = [shell for shell in ("sh", "bash", "dash") if shutil.which(shell)]
-
-REPORT = """\
-import json, os, sys
-out = os.path.join(os.environ["OUT"], os.environ["RANK"] + ".json")
-with open(out, "w") as stream:
-    json.dump({"argv": sys.argv[1:], "env": dict(os.environ), "cwd": os.getcwd()}, stream)
-"""
-
-# Does with a command line what torchrun does: torch/distributed/run.py and elastic/utils/api.py, `macros`.
-TORCHRUN = """\
-import os, subprocess, sys
-from string import Template
-argv = sys.argv[1:]
-if argv[:2] != ["-m", "torch.distributed.run"]:
-    os.execv({python!r}, [{python!r}, *argv])
-flags = dict(word[2:].partition("=")[::2] for word in argv[2:argv.index("--no-python")])
-program = argv[argv.index("--no-python") + 1:]
-count, nodes, node = (int(flags[name]) for name in ("nproc-per-node", "nnodes", "node-rank"))
-for local in range(count):
-    env = dict(os.environ, RANK=str(node * count + local), LOCAL_RANK=str(local))
-    env.update(WORLD_SIZE=str(nodes * count), LOCAL_WORLD_SIZE=str(count))
-    env.update(MASTER_ADDR=flags["master-addr"], MASTER_PORT=flags["master-port"])
-    words = [Template(word).safe_substitute(local_rank=str(local)) for word in program[1:]]
-    subprocess.run([program[0], *words], env=env, check=True)
-"""
-
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("bench")
-    (folder / "report.py").write_text(REPORT)
-    fake = folder / "python"
-    fake.write_text(f"#!{sys.executable}\n" + TORCHRUN.format(python=sys.executable))
-    fake.chmod(0o755)
-    (folder / "out").mkdir()
+    launcher_stand_ins.put(folder)
     return folder
 
 
@@ -80,41 +48,6 @@ def make(bench: Path, framework: str, node_count: int = 1, **more):
     return plan(profile, pool, None)
 
 
-def run(bench: Path, made, shell: str = "sh", **env: str) -> dict[int, dict]:
-    """Run all nodes' scripts, one after the other, and collect what each rank reported."""
-    out = bench / "out"
-    for old in out.iterdir():
-        old.unlink()
-    for node, text in as_scripts(made).items():
-        script = bench / f"{node}.sh"
-        script.write_text(text, newline="")
-        done = subprocess.run(
-            [shell, str(script)],
-            env={"PATH": os.environ["PATH"], "HOME": "/home/some one", "OUT": str(out), **env},
-            capture_output=True,
-            timeout=LIMIT,
-            cwd="/",
-        )
-        assert done.returncode == 0, done.stderr.decode()
-    return {int(path.stem): json.loads(path.read_text()) for path in out.iterdir()}
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize("framework", ["pytorch", "torchrun", "command"])
-def test_words_and_values_arrive_whole(bench, framework, shell):
-    env = {f"V{index}": word for index, word in enumerate(NASTY)}
-    reports = run(bench, make(bench, framework, 2, args=tuple(NASTY), env=env), shell)
-    assert sorted(reports) == [0, 1, 2, 3]
-    for rank, report in reports.items():
-        values = {name: report["env"][name] for name in NAMES if name in report["env"]}
-        assert values["RANK"] == str(rank)
-        assert values["LOCAL_RANK"] == str(rank % 2)
-        assert values["WORLD_SIZE"] == "4"
-        assert tuple(report["argv"]) == placeholders.fill(NASTY, values)
-        assert {name: report["env"][name] for name in env} == env
-        assert report["cwd"] == str(bench)
-
-
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 word = st.lists(
     st.one_of(text.map(placeholders.escape), st.sampled_from(NAMES).map("${{{}}}".format)), max_size=3
@@ -128,7 +61,7 @@ def test_any_word_and_value_arrives_whole(bench, framework, args, value):
     # These mean the node's home; tested apart.
     args = [arg for arg in args if arg != "~" and not arg.startswith("~/")]
     reports = run(bench, make(bench, framework, args=tuple(args), env={"VALUE": value}))
-    assert sorted(reports) == [0, 1]
+    assert sorted(reports) == ["0", "1"]
     for report in reports.values():
         assert tuple(report["argv"]) == placeholders.fill(args, report["env"])
         assert report["env"]["VALUE"] == value
@@ -137,7 +70,7 @@ def test_any_word_and_value_arrives_whole(bench, framework, args, value):
 @pytest.mark.parametrize("framework", ["pytorch", "torchrun"])
 def test_tilde_is_the_home_of_whoever_runs_it(bench, framework):
     reports = run(bench, make(bench, framework, args=("~/my data", "~/x$RANK", "a~/b", "~")))
-    assert reports[1]["argv"] == ["/home/some one/my data", "/home/some one/x1", "a~/b", "/home/some one"]
+    assert reports["1"]["argv"] == ["/home/some one/my data", "/home/some one/x1", "a~/b", "/home/some one"]
 
 
 @pytest.mark.parametrize("framework", ["pytorch", "torchrun"])
@@ -146,7 +79,7 @@ def test_other_launchers_variables_are_gone_and_named_ones_stay(bench, framework
         "SLURM_PROCID": "9",
         "OMPI_COMM_WORLD_RANK": "9",
         "PET_NNODES": "7",
-        "TORCHELASTIC_RUN_ID": "x",
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
         "RANK": "9",
         "LB": "a\nPMI_RANK=1\n",
         "PMI_SIZE": "4",

@@ -191,6 +191,7 @@ def test_a_script_that_is_missing(engine, home, ring, pool):
     assert {node for node, _ in error.problems} == {"127.0.0.1", "127.0.0.2"}
     assert "nowhere/train.py" in error.message
     assert "script" in error.message
+    assert (error.plan.world_size, error.plan.assumed) == (4, ())
     assert home.list() == []
     prepared = engine.prepare(profile, pool, skip_checks=True).result(LIMIT)
     assert len(prepared.problems) == 2

@@ -110,6 +110,11 @@ def deck(
     return RankdeckApp(DeskEngine(home), home, library, open_run, look=look, now=clock)  # type: ignore[arg-type]
 
 
+def engine_of(app: RankdeckApp) -> DeskEngine:
+    assert isinstance(app.engine, DeskEngine)
+    return app.engine
+
+
 def rows(app: RankdeckApp) -> list[str]:
     """The screen as rows of text."""
     return [strip.text.rstrip() for strip in app.screen._compositor.render_strips()]

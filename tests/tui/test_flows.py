@@ -19,16 +19,11 @@ from rankdeck_tui.screens.run import RunScreen
 from rankdeck_tui.widgets.log_board import LogBoard
 from rankdeck_tui.widgets.rank_grid import RankGrid
 from tui import goldens
-from tui.deck import DeskEngine, deck, sees, text, until
+from tui.deck import deck, engine_of, sees, text, until
 from tui.records import BEGIN, ended, happen, log, started, write_run
 
 NOW = BEGIN + 125
 SIZE = (120, 40)
-
-
-def engine_of(app: RankdeckApp) -> DeskEngine:
-    assert isinstance(app.engine, DeskEngine)
-    return app.engine
 
 
 def running(place: Path, lines: int = 60, framework: str = "pytorch") -> Record:

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from rankdeck_profiles.errors import PlanError
 from rankdeck_profiles.plan import LaunchPlan
 from rankdeck_profiles.rank_view import of_rank
+from rankdeck_runs.errors import PrepareError
 from rankdeck_tui.look import Look, draw
 from rankdeck_tui.look.glyphs import UNICODE
 from rankdeck_tui.look.ink import in_colour
 from rankdeck_tui.widgets.plan_view import Place, plan_lines, title_parts
-from tui.deck import deck, sees
+from tui.deck import deck, engine_of, sees, text
 
 GOLDEN = Path(__file__).parents[1] / "profiles" / "golden"
 PLANS = sorted(str(path.relative_to(GOLDEN)) for path in GOLDEN.rglob("2x2.json"))
@@ -71,6 +73,27 @@ async def test_an_mpirun_s_ranks_are_shown_on_their_own_nodes(place: Path, size:
         await sees(pilot, "node n2 2/2", "rank 3", "it runs on")
         await pilot.press("G")
         await sees(pilot, "OMPI_MCA_oob_tcp_if_include", "RANKDECK_RANK_DIR")
+
+
+async def test_a_refused_plan_is_the_one_that_the_nodes_were_asked_about(place: Path) -> None:
+    app = deck(place)
+    plan = LaunchPlan.from_json(json.loads((GOLDEN / "mpi/2x2.json").read_text()))
+    engine_of(app).refusal = PrepareError([("n2", "train.py is not there")], "copy it to n2", 2, plan)
+    async with app.run_test(size=(120, 60)) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "j", "enter")
+        await sees(pilot, "train.py is not there", "one mpirun for ranks 0-3")
+        assert "Assumed" not in text(app)
+
+
+async def test_answers_that_allow_no_plan_are_not_said_to_be_awaited(place: Path) -> None:
+    app = deck(place)
+    engine_of(app).refusal = PlanError("node n2 has no mpirun", "install one")
+    async with app.run_test(size=(120, 80)) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "j", "enter")
+        await sees(pilot, "node n2 has no mpirun", "Assumed  without the nodes' answers")
+        assert "until the nodes are asked" not in text(app)
 
 
 async def test_the_total_of_ranks_is_composed_too(place: Path) -> None:

@@ -86,6 +86,19 @@ def test_a_node_without_the_daemon(site: Site, family: str, path: str) -> None:
         assert f"n2: {path}: no such program" in refusal(site)
 
 
+def test_the_daemon_s_shell_is_the_cause_and_not_mpirun_s_page_of_guesses(site: Site) -> None:
+    """Started all the same: what n2 has said stands before a page on five causes, and is told."""
+    save(site, FAMILIES["Open MPI"])
+    with hidden(site, "n2", "/usr/bin/orted"):
+        done = site.follow("run", "ring", "--skip-checks")
+    assert done.returncode == 1, done.stdout + done.stderr
+    cause = site.show()["cause"]
+    assert "orted" in cause["message"], cause
+    assert "not found" in cause["message"] or "No such file" in cause["message"], cause
+    assert not any("usually is caused by" in line for line in cause["evidence"])
+    site.assert_nothing_runs()
+
+
 def test_root_must_be_asked_for_with_open_mpi_alone(site: Site, way: Way) -> None:
     save(site, way, "--steps", "2", allow_root=None)
     if way is FAMILIES["Open MPI"]:

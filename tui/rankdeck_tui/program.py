@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rankdeck_profiles.frameworks.guess import Guess, guess
+from rankdeck_profiles.frameworks.guess import Guess, guess, imported
 
 PROGRAM_KEYS = ("script", "module", "command")
 """A profile's keys of which exactly one says what is run."""
 
 MOST_BYTES: int = 1 << 20
 """Of a script that is looked into; more is no script that a person wrote."""
+
+MOST_MODULES = 64
+"""Of a script's own modules are looked into."""
 
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
 
@@ -39,6 +42,8 @@ def program_of(words: Sequence[str]) -> Program:
     """
     keys: dict[str, Any] = {}
     rest = list(words)
+    if _PYTHON.fullmatch(rest[0]) and rest[1:2] == ["-u"] and len(rest) > 2:
+        del rest[1]  # ranks' output is unbuffered anyway
     if _PYTHON.fullmatch(rest[0]) and len(rest) > 1 and (rest[1] == "-m" or not rest[1].startswith("-")):
         python = rest.pop(0)
         if "/" in python:
@@ -90,8 +95,35 @@ def look_into(program: Program, folder: Path) -> Seen:
     for candidate in candidates:
         text = _read(folder / os.path.expanduser(candidate))
         if text is not None:
-            return Seen(name, guess(candidate, text), True)
+            beside = _own_modules(text, folder, candidate, is_module="module" in keys)
+            return Seen(name, guess(candidate, text, beside), True)
     return Seen(name, None, False)
+
+
+def _own_modules(text: str, folder: Path, file: str, *, is_module: bool) -> dict[str, str]:
+    """The modules of its own that a script imports, by file name, where Python would look for them.
+
+    Args:
+        text: the script's.
+        folder: where relative names begin.
+        file: the script's, as found there.
+        is_module: it is run by `-m`: Python looks in the folder, and relative imports are from its package.
+    """
+    beside = (folder / os.path.expanduser(file)).parent
+    found: dict[str, str] = {}
+    for name in imported(text):
+        stem = name.lstrip(".")
+        level = len(name) - len(stem)
+        if level and not is_module:
+            continue
+        root = beside.joinpath(*[".."] * (level - 1)) if level else folder if is_module else beside
+        stem = stem.replace(".", "/")
+        for candidate in (f"{stem}.py", f"{stem}/__init__.py"):
+            if candidate not in found and (of_module := _read(root / candidate)) is not None:
+                found[candidate] = of_module
+        if len(found) >= MOST_MODULES:
+            break
+    return found
 
 
 def _read(path: Path) -> str | None:

@@ -7,7 +7,7 @@ import time
 from . import environment, limited, login, network
 from .encoding import printable, raw
 from .errors import AgentError
-from .execute import at_home
+from .execute import at_home, why_too_large
 from .requests import field
 from .setup import SetupRun
 
@@ -30,6 +30,10 @@ def answer(request, send):
             return {"problems": [problem]}, b""
     own = environment.with_text(base, field(request, "env", dict, {}))
     problems = []
+    too_large = why_too_large(own)
+    if too_large:
+        problem = {"kind": "environment", "value": "", "why": "environment", "message": too_large}
+        return {"problems": [problem]}, b""  # nothing could be started to look for the rest
     for need in field(request, "needs", list):
         if need.get("kind") == "login":  # mpirun's and its ssh's environment is not the program's
             message = login.why_not(field(need, "value", str).split(), field(need, "by", str, ""), base)

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import struct
 
 from .encoding import printable, raw
 
@@ -12,6 +13,7 @@ NOT_RUN = 126
 
 _NAMED = 5
 """Variables that a message names."""
+_POINTER = struct.calcsize("P")
 
 
 class CannotRun(Exception):
@@ -73,6 +75,18 @@ def _status(error):
     return NOT_FOUND if error.errno in (errno.ENOENT, errno.ENOTDIR) else NOT_RUN
 
 
+def why_too_large(environment):
+    """Why no program can be started with an environment (bytes); empty if one can, with no arguments yet."""
+    # The kernel counts each string with its NUL, and a pointer to it (fs/exec.c).
+    size = sum(len(name) + len(value) + 2 + _POINTER for name, value in environment.items())
+    return _too_long(environment) if size > os.sysconf("SC_ARG_MAX") else ""
+
+
+def _too_long(environment):
+    told = "arguments and environment are too long for this system ({} bytes at most); {}"
+    return told.format(os.sysconf("SC_ARG_MAX"), _largest(environment))
+
+
 def _largest(environment):
     """The variables that are worth looking at first."""
     sizes = sorted(((len(value), name) for name, value in environment.items()), reverse=True)
@@ -95,6 +109,5 @@ def _why(program, environment, error):
     if error.errno == errno.ENOEXEC:
         return "{}: neither a binary for this machine nor a script with a #! line".format(shown)
     if error.errno == errno.E2BIG:
-        told = "{}: arguments and environment are too long for this system ({} bytes at most); {}"
-        return told.format(shown, os.sysconf("SC_ARG_MAX"), _largest(environment))
+        return "{}: {}".format(shown, _too_long(environment))
     return "{}: {}".format(shown, error.strerror)

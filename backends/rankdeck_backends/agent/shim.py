@@ -275,22 +275,23 @@ def under_launcher(arguments):
 
 
 def _who(described, env):
-    """`(rank, local rank)` as the launcher's variables say; its only rank may be told by none.
+    """`(rank, local rank)` as the launcher's variables say.
 
     Raises:
         ValueError: they do not say.
     """
     source = described.get("rank_from") or {}
     names = [source.get("rank") or "RANK", source.get("local_rank") or "LOCAL_RANK"]
-    if raw(names[0]) not in env and len(described["ranks"]) == 1:
-        return described["ranks"][0], described["local_ranks"][0]
     found = [env.get(raw(name)) for name in names]
     if None in found or not all(value.isdigit() for value in found):
         shown = ", ".join(
             "{}={}".format(name, "(not set)" if value is None else printable(value))
             for name, value in zip(names, found)  # noqa: B905
         )
-        raise ValueError("the launcher does not tell its ranks who they are: {}".format(shown))
+        raise ValueError(
+            "the launcher does not tell its ranks who they are: {}; it starts them, as it seems, as programs "
+            "on their own".format(shown)
+        )
     return int(found[0]), int(found[1])
 
 

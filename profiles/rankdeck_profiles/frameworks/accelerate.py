@@ -10,9 +10,12 @@ The contract (accelerate/commands/launch.py, utils/launch.py):
 - The simple launcher, for a world of one, sets no `RANK` and does not substitute dollars: the rank gets
   `env://` variables from us.
 - Values that are not given come from the node's own default config file: those that matter are given, so
-  that a forgotten file on one node changes nothing. `config_file` (FSDP, DeepSpeed plugin, ...) must be at
-  the same path on every node, and decides the kind of launch itself. Its DeepSpeed part must use the
-  `standard` multi-node launcher: the others log in to the nodes on their own.
+  that a forgotten file on one node changes nothing.
+- `config_file` (FSDP, DeepSpeed plugin, ...) must be at the same path on every node. What is given as a flag
+  wins over it: nodes, ranks and the head's address in it count for nothing. It decides the kind of launch
+  alone (its `distributed_type`; `--multi_gpu` beside it would switch its FSDP and DeepSpeed parts off): with
+  NO or MULTI_CPU the simple launcher starts one process, which the shim refuses in a larger world. Its
+  DeepSpeed part must use the `standard` multi-node launcher: the others log in to the nodes on their own.
 - `OMP_NUM_THREADS` is always written, from its own value if it is set.
 """
 
@@ -66,16 +69,22 @@ class Accelerate(Framework):
                 "cannot start the ranks of several nodes again",
                 'remove it, use one node, or use framework = "torchrun"',
             )
-        need = Need("module", "accelerate", by=job.python, why="framework")
+        needs = [Need("module", "accelerate", by=job.python, why="framework")]
+        if (config := self._config(job)) is not None:
+            needs.append(Need("file", config, why="options.config_file"))
         launcher = self._launcher(job)
         if job.placement.world_size > 1:
-            needs = (*torch_agent.torch_need(job.python), need)
+            needs = [*torch_agent.torch_need(job.python), *needs]
             restarts = self.option(job.profile, "max_restarts")
-            return torch_agent.launcher_work(job, launcher, needs=needs, restarts=restarts)
-        return self._alone(job, launcher, need)
+            return torch_agent.launcher_work(job, launcher, needs=tuple(needs), restarts=restarts)
+        return self._alone(job, launcher, tuple(needs))
+
+    def _config(self, job: NodeJob) -> str | None:
+        path = self.option(job.profile, "config_file")
+        return None if path is None else job.at_home(path)
 
     def _launcher(self, job: NodeJob) -> tuple[str, ...]:
-        config = self.option(job.profile, "config_file")
+        config = self._config(job)
         precision = self.option(job.profile, "mixed_precision")
         world = job.placement.world_size
         words = [job.python, "-m", "accelerate.commands.launch"]
@@ -99,7 +108,7 @@ class Accelerate(Framework):
             words.append(f"--max_restarts={restarts}")
         return (*words, "--no_python")
 
-    def _alone(self, job: NodeJob, launcher: tuple[str, ...], need: Need) -> NodeWork:
+    def _alone(self, job: NodeJob, launcher: tuple[str, ...], needs: tuple[Need, ...]) -> NodeWork:
         """A world of one, which the simple launcher starts."""
         env, reasons = merge((*rank_settings(job, 0, 0), *job.common), job.profile.env)
         process = Process(
@@ -113,4 +122,4 @@ class Accelerate(Framework):
             kind=ProcessKind.LAUNCHER,
             rank_from=torch_agent.RANKS,
         )
-        return NodeWork((process,), reasons, needs=(need,))
+        return NodeWork((process,), reasons, needs=needs)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rankdeck_profiles.placement import Placement, Share
     from rankdeck_profiles.settings import Setting
 
-__all__ = ["Framework", "NodeJob", "NodeWork", "Option", "default_counts"]
+__all__ = ["Framework", "NodeJob", "NodeWork", "Option", "default_counts", "expand_home"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,21 @@ class NodeJob:
         """Whether rank 0 is here."""
         return self.share.node_rank == 0
 
+    def at_home(self, path: str) -> str:
+        """A path on this node, with its home in place of a leading `~`."""
+        return expand_home(path, self.found.home if self.found else "")
+
     def address_of(self, share: Share) -> str:
         """The address other nodes reach a node at: what it said, else the pool's host."""
         found = self.facts.get(share.node.name)
         return found.address if found and found.address else share.node.host
+
+
+def expand_home(word: str, home: str) -> str:
+    """A word that is `~` or begins with `~/`, with the node's home; unchanged where that is not known."""
+    if home and (word == "~" or word.startswith("~/")):
+        return home.rstrip("/") + word[1:] or "/"
+    return word
 
 
 @dataclass(frozen=True, slots=True)

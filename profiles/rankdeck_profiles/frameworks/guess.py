@@ -1,7 +1,7 @@
 """Which framework a script is written for, read off its text: what it imports and which names it uses.
 
-A proposal with its reason, never a verdict: what the script's own modules import is not looked at. Pure; the
-script is parsed and never run.
+A proposal with its reason, never a verdict. Where the script itself tells nothing, or only that it may not
+share the work, its own modules are asked, one import deep. Pure; everything is parsed and never run.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import ast
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-__all__ = ["Guess", "guess"]
+__all__ = ["Guess", "guess", "imported"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +52,60 @@ class _Seen:
         return any(seen.rpartition(".")[2] == last for seen in self.names)
 
 
-def guess(name: str, text: str) -> Guess | None:
+def guess(name: str, text: str, beside: Mapping[str, str] | None = None) -> Guess | None:
     """The framework that a script seems to be written for.
 
     Args:
         name: the file's name.
         text: what is in it.
+        beside: file name -> text of its own modules that it imports, in the order of the imports.
 
     Returns:
         A proposal; None where nothing in the script speaks for any framework.
     """
     if not _is_python(name, text):
         return Guess("command", "is no Python script")
+    place, own = _judged(text)
+    if own is not None and not own.caution and _RULES[place] is not _variables:
+        return own
+    for file, told in sorted(
+        ((file, _judged(of_module)) for file, of_module in (beside or {}).items()),
+        key=lambda each: each[1][0],
+    ):
+        at, found = told
+        if found is not None and not found.caution and at < place:
+            return replace(found, why=f"imports {file}, which {found.why}")
+    return own
+
+
+def imported(text: str) -> tuple[str, ...]:
+    """The modules that a script names in its imports, in their order, each once.
+
+    `from a import b` may mean the module `a.b` as well as a name in `a`: both are told. A relative one begins
+    with its dots.
+    """
+    tree = _parsed(text)
+    found: dict[str, None] = {}
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Import):
+            found.update(dict.fromkeys(alias.name for alias in node.names))
+        elif isinstance(node, ast.ImportFrom):
+            base = "." * node.level + (node.module or "")
+            if node.module:
+                found[base] = None
+            joint = "." if node.module else ""
+            found.update(dict.fromkeys(f"{base}{joint}{alias.name}" for alias in node.names))
+    return tuple(found)
+
+
+def _judged(text: str) -> tuple[int, Guess | None]:
+    """The first rule's proposal, and which rule it is: the earlier, the more its library wraps."""
     seen = _look(text)
-    for rule in _RULES:
+    for place, rule in enumerate(_RULES):
         found = rule(seen)
         if found is not None:
-            return found
-    return None
+            return place, found
+    return len(_RULES), None
 
 
 def _is_python(name: str, text: str) -> bool:
@@ -84,11 +120,8 @@ _IMPORT = re.compile(r"^[ \t]*(?:import[ \t]+([\w.]+)|from[ \t]+([\w.]+)[ \t]+im
 
 def _look(text: str) -> _Seen:
     """What stands in a script; of one that this Python can't parse, the modules it imports."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what a script writes oddly is its own affair
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = _parsed(text)
+    if tree is None:
         return _Seen(frozenset(a or b for a, b in _IMPORT.findall(text)), frozenset())
     nodes = list(ast.walk(tree))
     full = _imports(nodes)
@@ -103,6 +136,16 @@ def _look(text: str) -> _Seen:
         elif isinstance(node, ast.Call) and not node.args and not node.keywords:
             bare.update(_in_full(node.func, full))
     return _Seen(frozenset(names), frozenset(texts), frozenset(bare))
+
+
+def _parsed(text: str) -> ast.Module | None:
+    """The script's syntax; None where this Python can't parse it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what a script writes oddly is its own affair
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _imports(nodes: list[ast.AST]) -> dict[str, str]:

@@ -7,12 +7,13 @@ ports, or, under an mpirun, an inner mpirun that finds the outer one's variables
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rankdeck_profiles.errors import FieldError
 from rankdeck_profiles.model import Profile
 
 _MPI = 'framework = "mpi" writes the whole mpirun command'
+_POOL = "the nodes are those of the pool"
 _TORCH = 'framework = "torchrun" starts it'
 LAUNCHERS = {
     "mpirun": _MPI,
@@ -26,7 +27,9 @@ LAUNCHERS = {
     "deepspeed": 'framework = "deepspeed" starts the ranks by mpirun',
     "ds": 'framework = "deepspeed" starts the ranks by mpirun',
     "torchrun": _TORCH,
-    "srun": "the nodes are those of the pool",
+    "srun": _POOL,
+    "jsrun": _POOL,
+    "aprun": _POOL,
 }
 """Program name -> what to use in its place."""
 
@@ -39,6 +42,20 @@ _MODULES = {
     "accelerate.commands.launch": 'framework = "accelerate" starts it',
 }
 _WRAPPERS = ("env", "nice", "nohup", "exec", "time", "stdbuf", "numactl")
+_RUNNERS: Mapping[tuple[str, ...], int] = {
+    ("uv", "run"): 0,
+    ("poetry", "run"): 0,
+    ("pipenv", "run"): 0,
+    ("conda", "run"): 0,
+    ("mamba", "run"): 0,
+    ("micromamba", "run"): 0,
+    ("nsys", "profile"): 0,
+    ("apptainer", "exec"): 1,
+    ("singularity", "exec"): 1,
+}
+"""What runs another program, and how many words that are no options stand before that program."""
+_OPTION_VALUES = 2
+"""So many further words may be values of their options (`conda run -n env`)."""
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 _IN_SHELL = re.compile(
     r"(?:^|[;&|(]|\bthen\b|\bdo\b|\bexec\b)\s*(?:[A-Za-z_]\w*=\S*\s+)*(?:\S*/)?("
@@ -88,6 +105,8 @@ def _in_command(words: Sequence[str]) -> str | None:
     if not rest:
         return None
     name = rest[0].rpartition("/")[2]
+    if (between := _RUNNERS.get((name, *rest[1:2]))) is not None:
+        return _behind(rest[2:], between + _OPTION_VALUES)
     if name in _SHELLS and any(re.fullmatch(r"-[a-z]*c", word) for word in rest[1:3]):
         match = _IN_SHELL.search(rest[-1] if len(rest) < 4 else " ".join(rest[2:4]))
         return match[1] if match else None
@@ -97,3 +116,15 @@ def _in_command(words: Sequence[str]) -> str | None:
         module = rest[rest.index("-m") + 1]
         return module if module in _MODULES else None
     return _known(rest[0])
+
+
+def _behind(words: Sequence[str], most: int) -> str | None:
+    """The launcher that another program runs, with at most so many words before it that are no options."""
+    places = [place for place, word in enumerate(words) if not word.startswith("-")]
+    for place in places[: most + 1]:
+        if words[place].endswith(".py"):
+            return None
+        found = _in_command(words[place:])
+        if found is not None or words[place].rpartition("/")[2].startswith("python"):
+            return found
+    return None

@@ -58,7 +58,7 @@ def choose(job: NodeJob, given: str | None) -> Chosen:
         assumed = (f"MPI family: {what}; {_listed(unknown)} not asked",)
     paths = {mpi.path for mpi in asked.values()}
     same = len(paths) <= 1
-    path = given or (next(iter(paths), "") if same else "") or "mpirun"
+    path = (given and job.at_home(given)) or (next(iter(paths), "") if same else "") or "mpirun"
     return Chosen(
         dialect=next(iter(by_dialect), Dialect.OPEN_MPI_4),
         mpirun=path,

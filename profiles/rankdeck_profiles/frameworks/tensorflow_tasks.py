@@ -67,9 +67,10 @@ def spread(roles: Roles, nodes: int) -> list[int]:
 def lay_out(roles: Roles, nodes: Sequence[Sequence[int]]) -> tuple[Task, ...]:
     """Give every rank its task.
 
-    Rank 0 is the chief, where there is one. The evaluator is the last rank. Parameter servers take the last
-    ranks of the nodes in turn, from the last node back, so that they do not share one node's network. The
-    rest are workers, in the order of their ranks.
+    Rank 0 is the chief, where there is one, else a worker. The evaluator, then the parameter servers take the
+    last ranks of nodes, so that each node keeps a task that trains, as far as there are enough, and that
+    servers do not share one node's network; of equal nodes, the last. The rest are workers, in the order of
+    their ranks.
 
     Args:
         roles: how many of each.
@@ -86,18 +87,21 @@ def lay_out(roles: Roles, nodes: Sequence[Sequence[int]]) -> tuple[Task, ...]:
             f"{roles.describe(wanted)}: {wanted + roles.others} in all, but there are {world} processes",
             "leave procs_per_node and process_count out, or let the numbers agree",
         )
-    kinds: dict[int, str] = {}
+    kinds = {nodes[0][0]: "chief"} if roles.chief else {}
     free = [list(ranks) for ranks in nodes]
-    if roles.chief:
-        kinds[free[0].pop(0)] = "chief"
-    if roles.evaluator:
-        kinds[next(ranks for ranks in reversed(free) if ranks).pop()] = "evaluator"
-    left = roles.ps
-    while left:
-        for ranks in reversed(free):
-            if left and ranks and ranks[-1] != 0:
-                kinds[ranks.pop()] = "ps"
-                left -= 1
+    free[0].pop(0)
+    beside = [0] * len(nodes)
+    """How many tasks that do not train each node has."""
+    first_trains = not (roles.chief and roles.ps)
+
+    def suits(node: int) -> tuple[bool, int, int]:
+        keeps_one = len(free[node]) > 1 or (node == 0 and first_trains)
+        return keeps_one, -beside[node], node
+
+    for kind in (*["evaluator"] * roles.evaluator, *["ps"] * roles.ps):
+        node = max((index for index, ranks in enumerate(free) if ranks), key=suits)
+        kinds[free[node].pop()] = kind
+        beside[node] += 1
     counted: dict[str, int] = {}
     tasks = []
     for rank in range(world):

@@ -1,12 +1,15 @@
-"""A small model trained by Accelerate; every rank says what it became."""
+"""A small model trained by Accelerate; every rank says its weight. An argument: the precision to be found."""
 
 import os
+import sys
 
 import torch
 from accelerate import Accelerator
 from torch.utils.data import DataLoader, TensorDataset
 
 accelerator = Accelerator(cpu=True)
+if len(sys.argv) > 1:
+    assert accelerator.mixed_precision == sys.argv[1], accelerator.mixed_precision
 torch.manual_seed(7)
 layer = torch.nn.Linear(1, 1)
 given = torch.linspace(-1, 1, 64).unsqueeze(1)

@@ -1,9 +1,13 @@
-"""ParameterServerStrategy from TF_CONFIG: the chief trains on the workers, the variable is on the server."""
+"""ParameterServerStrategy from TF_CONFIG: the chief trains on the workers, the variable is on the server.
+
+With a folder as argument, the chief leaves a checkpoint there and an evaluator waits for it.
+"""
 
 import json
 import os
 
 import tensorflow as tf
+import tensorflow_checkpoint
 
 resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
 if resolver.task_type in ("worker", "ps"):
@@ -12,6 +16,9 @@ if resolver.task_type in ("worker", "ps"):
     )
     os.write(1, f"serving as {resolver.task_type} {resolver.task_id}\n".encode())
     server.join()  # never ends by itself
+if resolver.task_type == "evaluator":
+    tensorflow_checkpoint.evaluate()
+    raise SystemExit
 
 strategy = tf.distribute.ParameterServerStrategy(resolver)
 coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
@@ -38,3 +45,4 @@ losses = [float(loss.fetch()) for loss in losses]
 assert losses[-1] < losses[0] / 4, losses
 workers = len(json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"])
 os.write(1, f"trained rank=0 world={workers} weight={float(weight.numpy()):.6f}\n".encode())
+tensorflow_checkpoint.save(float(weight.numpy()))

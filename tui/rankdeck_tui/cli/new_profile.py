@@ -52,6 +52,25 @@ def refusal(given: Mapping[str, Any], folder: Path) -> RankdeckError:
     )
 
 
+def doubts(given: Mapping[str, Any], library: Library) -> list[str]:
+    """What may be a mistake in a profile that nobody was asked about; all of it may be meant.
+
+    Args:
+        given: dotted keys that the command line says.
+        library: for the pools there are.
+    """
+    seen = look_into(_given_program(given), _workdir(given, library.start_dir))
+    found = [] if seen.found else [seen.says]
+    if seen.guess is not None and seen.guess.framework != given["framework"]:
+        found.append(f"{seen.says}: {seen.guess.framework} would fit, too")
+    if given.get("pool"):
+        try:
+            library.pool(given["pool"])
+        except RankdeckError as error:
+            found.append(error.message)
+    return found
+
+
 def questions(name: str, given: Mapping[str, Any], library: Library) -> dict[str, Any]:
     """Asks for all that is not given.
 

@@ -47,6 +47,8 @@ class LinesView:
     ) -> None:
         self._logs = logs
         self._attempt = attempt
+        self._reached = 0
+        """The newest attempt at the last look; 0 before the first."""
         self._ranks = ranks
         self._streams = streams
         self._printer = LinePrinter(pattern)
@@ -64,9 +66,18 @@ class LinesView:
 
     def _add(self, snapshot: RunSnapshot) -> None:
         ranks = range(len(snapshot.ranks)) if self._ranks is None else self._ranks
-        self._printer.add(rank_sources(self._logs, snapshot, ranks, self._streams, self._attempt))
+        for attempt in self._attempts(snapshot):
+            self._printer.add(rank_sources(self._logs, snapshot, ranks, self._streams, attempt))
         if self._ranks is None:
             self._printer.add(launcher_sources(self._logs, snapshot, self._streams))
+
+    def _attempts(self, snapshot: RunSnapshot) -> list[int | None]:
+        """The newest, and those that have come and gone since the last look."""
+        if self._attempt is not None:
+            return [self._attempt]
+        gone = range(self._reached, snapshot.attempt) if self._reached else ()
+        self._reached = snapshot.attempt
+        return [*gone, None]
 
 
 class RunView:
@@ -175,7 +186,10 @@ class ProgressView:
     """Between two lines of rank 0's."""
 
     def __init__(self, record: Record) -> None:
+        self._record = record
+        self._attempt = 1
         self._tail = Tail(record.log_path(layout.rank_log(0, "out")))
+        self._read_before = 0
         self._states = ""
         self._last_line = b""
         self._said_at = 0.0
@@ -188,14 +202,27 @@ class ProgressView:
         if counts != self._states:
             self._states = counts
             output.say(f"ranks: {counts}")
+        self._go_on_with(snapshot)
         for line in self._tail.lines():
             self._last_line = line
         if self._last_line and time.monotonic() - self._said_at >= self.SECONDS:
             output.say(f"rank 0: {plain(self._last_line)}")
             self._last_line, self._said_at = b"", time.monotonic()
-        return self._tail.offset
+        return self._read_before + self._tail.offset
 
     def finish(self, snapshot: RunSnapshot) -> None:
         """Says the last line."""
         self._said_at = 0.0
         self.show(snapshot)
+
+    def _go_on_with(self, snapshot: RunSnapshot) -> None:
+        """Turns to rank 0's newest log where its launcher has started the ranks again."""
+        if snapshot.attempt == self._attempt:
+            return
+        for past in snapshot.earlier_attempts[self._attempt - 1 :]:
+            output.say(past.text)
+        self._attempt = snapshot.attempt
+        output.say(f"rank 0: now of attempt {self._attempt}")
+        self._read_before += self._tail.offset
+        self._tail = Tail(self._record.log_path(layout.rank_log(0, "out", self._attempt)))
+        self._last_line = b""

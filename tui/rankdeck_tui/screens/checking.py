@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import Pool, Profile
+from rankdeck_profiles.plan import LaunchPlan
 from rankdeck_runs.errors import NODE_NOT_REACHED, PrepareError
 
 if TYPE_CHECKING:
@@ -37,6 +38,13 @@ class Checking:
     def done(self) -> bool:
         """Whether they have answered, and `take` has seen it."""
         return self._taken
+
+    @property
+    def plan(self) -> LaunchPlan | None:
+        """The plan made of the nodes' answers, also where it was refused; None where they allow none."""
+        if self.prepared is not None:
+            return self.prepared.plan
+        return self.error.plan if isinstance(self.error, PrepareError) else None
 
     @property
     def problems(self) -> tuple[tuple[str, str], ...]:

@@ -225,11 +225,10 @@ class ComposerScreen(DeckScreen):
         if draft is not None and self.error is None and settled and not self.checking.begun:
             self._ask_nodes(draft)
         if self.checking.take():
-            prepared = self.checking.prepared
             self.error = self.checking.error
-            if prepared is not None:
-                self.plan = prepared.plan
-                self.place = self.place.within(prepared.plan)
+            if self.checking.plan is not None:
+                self.plan = self.checking.plan
+                self.place = self.place.within(self.plan)
             if self._launch_when_checked:
                 self._launch_when_checked = False
                 self._launch_or_ask()
@@ -269,7 +268,7 @@ class ComposerScreen(DeckScreen):
             lines.append([("", ink.text)])
         note: Parts = []
         if self.plan is not None and not isinstance(self.error, FieldError):
-            lines += plan_view.plan_lines(self.plan, self.place, look, width)
+            lines += plan_view.plan_lines(self.plan, self.place, look, width, asked=self.checking.done)
             note = plan_view.title_parts(self.plan, self.place, look)
         preview.set_lines(lines, note=note)
 

@@ -48,7 +48,7 @@ class Place:
         return Place(node, max(0, min(self.rank, ranks - 1)))
 
 
-def plan_lines(plan: LaunchPlan, place: Place, look: Look, width: int) -> list[Parts]:
+def plan_lines(plan: LaunchPlan, place: Place, look: Look, width: int, *, asked: bool = False) -> list[Parts]:
     """The plan, as seen from one rank.
 
     Args:
@@ -56,6 +56,7 @@ def plan_lines(plan: LaunchPlan, place: Place, look: Look, width: int) -> list[P
         place: node and rank looked at.
         look: inks and glyphs.
         width: cells of a line; long commands and reasons are wrapped to it.
+        asked: the nodes were asked; a plan that still assumes something was made without their answers.
     """
     ink = look.ink
     dot: Part = (f" {look.glyphs.dot} ", ink.faint)
@@ -96,7 +97,8 @@ def plan_lines(plan: LaunchPlan, place: Place, look: Look, width: int) -> list[P
         lines += _variables(removed, look, width)
     if plan.assumed:
         lines.append([("", ink.text)])
-        lines.append([("Assumed", ink.strong), ("  until the nodes are asked", ink.dim)])
+        when = "  without the nodes' answers" if asked else "  until the nodes are asked"
+        lines.append([("Assumed", ink.strong), (when, ink.dim)])
         for text in plan.assumed:
             lines += wrapped(text, "  ", ink.dim, ink.dim, look, width)
     return lines

@@ -161,6 +161,9 @@ def _new(args: Namespace) -> int:
     status = saved.new(KIND, args, given, edit.new_profile)
     if asked:
         new_profile.farewell(args.name, given["framework"])
+    else:
+        for doubt in new_profile.doubts(given, saved_profiles):
+            output.warning(doubt)
     return status
 
 

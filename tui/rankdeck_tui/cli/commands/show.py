@@ -7,6 +7,7 @@ import time
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
+from rankdeck_runs import known_lines
 from rankdeck_runs.sanitise import plain
 from rankdeck_tui import words
 from rankdeck_tui.cli import output, wording
@@ -25,6 +26,8 @@ DESCRIPTION = (
 
 LAST_LINES = 8
 """Lines of a failed rank's log that are shown where they hold no error."""
+LOOKED_AT = 200
+"""Lines of its end among which those are looked for that are not known to be harmless."""
 LONGEST = 500
 """Bytes shown of each."""
 
@@ -107,11 +110,11 @@ def _last_words(record: Record, rank: int) -> tuple[str, list[str]]:
     """The end of a rank's error log, or of its output where that is empty, and what to call it."""
     for stream, name in (("err", "stderr"), ("out", "stdout")):
         log = record.log(rank, stream)
-        lines = [
-            text for line in log.before(log.size, LAST_LINES) if (text := plain(line.data[:LONGEST])).strip()
-        ]
-        if lines:
-            return f"its {name} ends with", lines
+        lines = known_lines.sort(
+            [text for line in log.before(log.size, LOOKED_AT) if (text := plain(line.data[:LONGEST])).strip()]
+        )
+        if lines.lines:
+            return f"its {name} ends with", [*lines.harmless, *lines.lines[-LAST_LINES:]]
     return "", []
 
 
