@@ -144,18 +144,22 @@ class Supervisor:
 
     def _linger(self):
         """Stay while other nodes need us, and while the disk takes no events, which are nowhere else."""
-        while not self.together.may_leave(time.monotonic()):
-            self.together.tick(time.monotonic())
-            self.loop.step(max(0.0, self.together.due() - time.monotonic()))
-        self.together.close()
         deadline = time.monotonic() + _LINGER
-        while time.monotonic() < deadline:
-            state = read_json(self.folder.state) or {}
-            if not state.get("ended"):
-                self.write_state(*self._state)
-            if not self.events.flush() and (read_json(self.folder.state) or {}).get("ended"):
-                return
-            self.loop.step(_RETRY)
+        while True:
+            now = time.monotonic()
+            may_leave, written = self.together.may_leave(now), self._is_written()
+            if may_leave and (written or now > deadline):
+                break
+            self.together.tick(now)
+            due = min(now + _RETRY, self.together.due() or now + _RETRY)
+            self.loop.step(max(0.0, due - time.monotonic()))
+        self.together.close()
+
+    def _is_written(self):
+        """Whether the disk has taken the end; tries again."""
+        if not (read_json(self.folder.state) or {}).get("ended"):
+            self.write_state(*self._state)
+        return not self.events.flush() and bool((read_json(self.folder.state) or {}).get("ended"))
 
     def write_state(self, state, ended=None):
         """Replace supervisor.json."""

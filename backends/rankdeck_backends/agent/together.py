@@ -9,9 +9,7 @@ import time
 
 from . import signals
 from .ending import RUNNING as NOT_ENDING
-from .hub import Hub
 from .run_folder import read_json, write_json
-from .spoke import Spoke
 
 BEAT = 1.0
 """Seconds between two words on a link."""
@@ -39,7 +37,7 @@ class Together:
         self._limit = links.get("barrier", 0.0)
         self._lost = links.get("lost", 0.0)
         self._me = plan["node_rank"]
-        self._hub = self._spoke = None
+        self._hub = self._spoke = self._where = None
         self._launch = None
         now = time.monotonic()
         self._began = self._ticked = now
@@ -76,13 +74,29 @@ class Together:
             others = [0] if self._me else range(1, len(self._names))
             self._heard = {node: time.monotonic() for node in others}
         run, loop = self._supervisor.plan["run"], self._supervisor.loop
+        # Only now: hashlib brings all of OpenSSL, which a run on one node does without.
         if self._me:
+            from .spoke import Spoke
+
             self._spoke = Spoke(loop, where, run, self._me, self._take_order)
             return
+        from .hub import Hub
+
         self._hub = Hub(loop, where["secret"], run, len(self._names), self._take_status)
-        self._hub.listen(where["address"], where.get("port") or 0)
-        where["port"] = self._hub.port
-        write_json(self._supervisor.folder.link, where)
+        self._where = where
+        if resumed:
+            self._listen_again()
+            return
+        self._hub.listen(where["address"], 0)
+        write_json(self._supervisor.folder.link, dict(where, port=self._hub.port))
+
+    def _listen_again(self):
+        """At the port that the others know. Another program may have it by now: tried until it is free."""
+        try:
+            self._hub.listen(self._where["address"], self._where["port"])
+        except OSError as error:
+            said = "links: port {}: {}".format(self._where["port"], error.strerror)
+            self._supervisor.degraded(said)
 
     def ready(self, launch):
         """This node can start its ranks: `launch()` is called once all can."""
@@ -113,6 +127,8 @@ class Together:
         if beat:
             self._next_beat = now + BEAT
             self._look_for_lost(now)
+            if self._hub is not None and not self._hub.port:
+                self._listen_again()
         if self._hub is not None:
             self._hub.tick(now)
             self._lead(now, beat)
@@ -141,8 +157,11 @@ class Together:
 
     def _is_given_up(self, node, linked, now):
         """Whether a node that may have something to tell, or to be told, is left to itself."""
-        since = max(self._left_at, self._heard.get(node, 0.0))
-        return not linked and (self._agreed is not None or not self.may_start or now - since > self._lost)
+        if linked:
+            return False
+        stopped = self._agreed is not None or self._own_stop() is not None
+        limit = SILENCE if stopped else self._lost
+        return not self.may_start or now - max(self._left_at, self._heard.get(node, 0.0)) > limit
 
     # -- the head -----------------------------------------------------------------------------------------
 
@@ -242,8 +261,8 @@ class Together:
         if self._agreed is not None:
             stop = self._agreed
             if ending.phase == NOT_ENDING:
-                by = {"peer": stop["peer"], "message": stop["message"]}
-                by = None if stop["peer"] == self._supervisor.plan["node"] else by
+                own = stop["peer"] == self._supervisor.plan["node"] and stop["why"] in _WORDS
+                by = None if own else {"peer": stop["peer"], "message": stop["message"]}
                 ending.begin(stop["why"], signals.number(stop["signal"]), stop["grace"], stop["rank"], by)
             return
         if self.may_start and self._launch is not None and ending.phase == NOT_ENDING:
