@@ -182,6 +182,7 @@ class Together:
             "stop": self._agreed,
             "mpirun_over": any(told["mpirun_over"] for told in statuses),
             "well": sorted({rank for told in statuses for rank in told["well"]}),
+            "begun": any(told["begun"] for told in statuses),
             "over": [node for node in sorted(self._told) if self._has_ended(node)],
         }
         for node, link in list(self._hub.links.items()):
@@ -252,12 +253,13 @@ class Together:
             "phase": self._phase,
             "stop": self._own_stop(),
             "mpirun_over": any(launcher.signalled_last and launcher.ended for launcher in launchers),
+            "begun": any(rank.pid for rank in known),
             "well": [rank.rank for rank in known if rank.ended_well and rank.rank in self._served],
         }
 
     def _obey(self, order):
         """Do here what holds for all nodes."""
-        ending = self._supervisor.ending
+        ending, roster = self._supervisor.ending, self._supervisor.roster
         if self._agreed is not None:
             stop = self._agreed
             if ending.phase == NOT_ENDING:
@@ -270,8 +272,10 @@ class Together:
             self._phase = _RUNNING
             launch()
         self.well = set(order["well"])
+        if order["begun"]:
+            roster.lookout.expect_first()
         if order["mpirun_over"] and self._phase == _RUNNING and self._supervisor.is_joined():
-            self._supervisor.roster.give_up_waiting()
+            roster.give_up_waiting()
 
     def _own_stop(self):
         """The stop that this node asks of all, for what has happened here; or None."""
