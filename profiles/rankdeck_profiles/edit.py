@@ -100,6 +100,7 @@ def profile_values(profile: Profile) -> dict[str, Any]:
         "env_from",
         "communication_backend",
         "azure_names",
+        "barrier_timeout",
     ):
         value = getattr(profile, key)
         if value != getattr(default, key):

@@ -96,6 +96,7 @@ def profile_from(read: Source, *, base: str | os.PathLike[str] | None = None) ->
         azure_names=raw.azure_names,
         options=raw.options,
         stop=_stop(read, raw.stop),
+        barrier_timeout=_duration(read, ("barrier_timeout",), raw.barrier_timeout),
         metrics=dict(raw.metrics),
         source=read.path.absolute(),
     )
@@ -166,6 +167,13 @@ def _comm_backend(read: Source, value: str | None) -> CommBackend | None:
     return None if value is None else CommBackend(value)
 
 
+def _duration(read: Source, key: tuple[str, ...], value: str | int | float) -> float:
+    try:
+        return durations.parse(value)
+    except ValueError as problem:
+        raise read.problem(key, f"{'.'.join(key)}: {problem}") from None
+
+
 def _stop(read: Source, raw: object) -> StopPolicy:
     from rankdeck_profiles.schema import StopTable
 
@@ -175,10 +183,7 @@ def _stop(read: Source, raw: object) -> StopPolicy:
         raise read.problem(
             ("stop", "signal"), f'stop.signal = "{raw.signal}"', f"allowed: {', '.join(SIGNALS)}"
         )
-    try:
-        grace = durations.parse(raw.grace)
-    except ValueError as problem:
-        raise read.problem(("stop", "grace"), f"stop.grace: {problem}") from None
+    grace = _duration(read, ("stop", "grace"), raw.grace)
     if raw.on_rank_failure not in list(OnRankFailure):
         raise read.problem(
             ("stop", "on_rank_failure"),

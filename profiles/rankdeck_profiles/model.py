@@ -34,6 +34,10 @@ class OnRankFailure(StrEnum):
     KEEP = "keep"
 
 
+BARRIER_TIMEOUT = 600.0
+"""Seconds: a module system or a Python environment on a cold network file system takes minutes."""
+
+
 @dataclass(frozen=True, slots=True)
 class StopPolicy:
     """How a run's ranks are ended."""
@@ -82,6 +86,8 @@ class Profile:
     options: Mapping[str, Any] = field(default_factory=dict)
     """The framework's own settings, checked by the framework."""
     stop: StopPolicy = StopPolicy()
+    barrier_timeout: float = BARRIER_TIMEOUT
+    """Seconds for all nodes to be ready to start their ranks, which begin together."""
     metrics: Mapping[str, str] = field(default_factory=dict)
     """Metric name -> regular expression with one group."""
     source: Path | None = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from rankdeck_profiles.model import StopPolicy
+from rankdeck_profiles.model import BARRIER_TIMEOUT, StopPolicy
 from rankdeck_profiles.nodes import bracketed
 
 FILES = "@FILES@"
@@ -61,8 +61,6 @@ class EndsWith:
 
     ranks: tuple[int, ...]
     """When all of these have ended well, this process is stopped, which counts as its success."""
-    addresses: tuple[str, ...] = ()
-    """Where those ranks listen while they work (`address:port`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +172,8 @@ class LaunchPlan:
     """What was taken for granted without facts (offline)."""
     stop: StopPolicy = field(default_factory=StopPolicy)
     """How the ranks are ended, and what one's failure does to the others."""
+    barrier_timeout: float = BARRIER_TIMEOUT
+    """Seconds for all nodes to be ready; of no interest to a run on one node."""
 
     def reason(self, node: NodePlan, name: str) -> str:
         """Why a variable has its value on a node; empty where that is not known."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rankdeck_profiles.model import OnRankFailure, StopPolicy
+from rankdeck_profiles.model import BARRIER_TIMEOUT, OnRankFailure, StopPolicy
 from rankdeck_profiles.plan import (
     EndsWith,
     Head,
@@ -39,6 +39,7 @@ def to_json(plan: LaunchPlan) -> dict[str, Any]:
             "grace": plan.stop.grace,
             "on_rank_failure": plan.stop.on_rank_failure.value,
         },
+        "barrier_timeout": plan.barrier_timeout,
     }
 
 
@@ -56,6 +57,7 @@ def from_json(data: Mapping[str, Any]) -> LaunchPlan:
         env_from=tuple(data["env_from"]),
         assumed=tuple(data["assumed"]),
         stop=StopPolicy(stop["signal"], stop["grace"], OnRankFailure(stop["on_rank_failure"])),
+        barrier_timeout=data.get("barrier_timeout", BARRIER_TIMEOUT),
     )
 
 
@@ -79,7 +81,7 @@ def process_json(process: Process) -> dict[str, Any]:
         },
         "fixed_ranks": process.fixed_ranks,
         "restarts": process.restarts,
-        "ends_with": None if ends is None else {"ranks": list(ends.ranks), "addresses": list(ends.addresses)},
+        "ends_with": None if ends is None else {"ranks": list(ends.ranks)},
         "files": dict(process.files),
     }
 
@@ -146,7 +148,7 @@ def _process(data: Mapping[str, Any]) -> Process:
         macros=data.get("macros", bool(split)),
         fixed_ranks=data.get("fixed_ranks", True),
         restarts=data.get("restarts", 0),
-        ends_with=None if ends is None else EndsWith(tuple(ends["ranks"]), tuple(ends["addresses"])),
+        ends_with=None if ends is None else EndsWith(tuple(ends["ranks"])),
         inside=data.get("inside", 0),
         role=data.get("role", ""),
         files=dict(data.get("files", {})),

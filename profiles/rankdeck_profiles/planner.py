@@ -106,6 +106,7 @@ def plan(
         env_from=profile.env_from,
         assumed=tuple(notes.assumed),
         stop=profile.stop,
+        barrier_timeout=profile.barrier_timeout,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
+from rankdeck_profiles.model import BARRIER_TIMEOUT
 from rankdeck_profiles.source import KeyPath, Source
 
 Text = str | int
@@ -45,6 +46,7 @@ class ProfileFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     env_from: list[str] = []
     communication_backend: str | None = None
     azure_names: bool = False
+    barrier_timeout: str | int | float = BARRIER_TIMEOUT
     options: dict[str, Any] = {}
     stop: StopTable = msgspec.field(default_factory=StopTable)
     metrics: dict[str, str] = {}
@@ -78,6 +80,7 @@ ALLOWED: Mapping[str, str] = {
     "env_from": 'a list of names, such as ["WANDB_API_KEY"]',
     "communication_backend": '"nccl", "gloo" or "mpi"',
     "azure_names": "true or false",
+    "barrier_timeout": 'a number of seconds, or text such as "90s" or "10m"',
     "options": "a table",
     "stop": "a table of signal, grace and on_rank_failure",
     "metrics": "a table of regular expressions, as text",

@@ -8,7 +8,7 @@ node's own `seq`; and the login side's own, which have no `seq`:
     start_refused  {node, message, hint, unsure}  unsure: the answer never came, it may have started
     node_missing   {node, why, started}         node_fetched   {node}
     link_up        {node, skew}                 link_lost      {node, step, message}
-    stop_asked     {why: asked|rank_failed|start_failed, node, rank, signal, grace}
+    stop_asked     {why: asked|start_failed, signal, grace}
     stop_ended     {gone, left: [{node, pid, cmd}], unreached: [{node, message}]}
     cause_found    {rank, node, kind, message, evidence}
     transport_found {rank, transports}          fabric_unused  {rank, message, reasons}

@@ -37,19 +37,37 @@ class Failure:
         return Cause(self.rank, self.node, self.kind, self.message, self.evidence)
 
 
-def first(failures: Iterable[Failure], stop_asked: float | None) -> Failure | None:
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What the head node's supervisor named when it had all ranks stopped: the first failure it heard of.
+
+    Its order is that of arrival at one place, so that no two clocks are compared.
+    """
+
+    node: str
+    rank: int | None
+
+    def is_of(self, failure: Failure) -> bool:
+        """Whether it speaks of this failure."""
+        return failure.node == self.node and self.rank in (None, failure.rank)
+
+
+def first(
+    failures: Iterable[Failure], stop_asked: float | None, named: Named | None = None
+) -> Failure | None:
     """The failure that the others followed from.
 
-    The earliest counts, with two exceptions: a rank ended by SIGTERM that we did not send was stopped by its
-    launcher, and a launcher fails because of its ranks; both come after any other failure. What failed
-    after a person had asked for the stop is no cause at all.
+    What the head node named counts, else the earliest, with two exceptions: a rank ended by SIGTERM that we
+    did not send was stopped by its launcher, and a launcher fails because of its ranks; both come after any
+    other failure. What failed after a person had asked for the stop is no cause at all.
 
     Args:
         failures: all that were seen, in any order.
         stop_asked: when a person asked for the stop, or None.
+        named: what the head node named, or None.
     """
     counted = [f for f in failures if stop_asked is None or f.t < stop_asked]
-    return min(counted, key=lambda f: (_tier(f), f.t, -1 if f.rank is None else f.rank), default=None)
+    return min(counted, key=lambda f: (_tier(f), *_order(f, named)), default=None)
 
 
 def final(failures: Iterable[Failure], attempt: int, gave_up: bool) -> list[Failure]:
@@ -61,6 +79,11 @@ def final(failures: Iterable[Failure], attempt: int, gave_up: bool) -> list[Fail
         gave_up: whether a launcher has ended with a failure.
     """
     return [f for f in failures if not f.may_restart or (gave_up and f.attempt == attempt)]
+
+
+def _order(failure: Failure, named: Named | None) -> tuple[bool, float, int]:
+    rank = -1 if failure.rank is None else failure.rank
+    return named is None or not named.is_of(failure), failure.t, rank
 
 
 def _tier(failure: Failure) -> int:

@@ -64,7 +64,7 @@ class Fold:
         state = self._state
         gave_up = any(node.gave_up for node in state.nodes.values())
         final = failures.final(state.failures, state.attempt, gave_up)
-        return failures.first(final, state.stop_asked)
+        return failures.first(final, state.stop_asked, state.named)
 
     def snapshot(self) -> RunSnapshot:
         """All that is known, as one frozen value."""
@@ -77,7 +77,8 @@ class Fold:
                 node.address,
                 verdict.node_state(state, node),
                 state.ranks_of(node),
-                node.refused or node.missing or node.link_lost or "",
+                verdict.node_message(node),
+                node.awaited[1] if node.awaited is not None and not state.stopping_anywhere() else None,
             )
             for node in sorted(state.nodes.values(), key=lambda node: node.node_rank)
         )

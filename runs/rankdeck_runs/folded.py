@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rankdeck_runs import layout
-from rankdeck_runs.failures import SKEW_THAT_COUNTS, Failure
+from rankdeck_runs.failures import SKEW_THAT_COUNTS, Failure, Named
 from rankdeck_runs.states import Cause, CauseKind, LauncherStatus, NodeState, RankStatus, SweptProcess
 from rankdeck_runs.transport import Fabric
 from rankdeck_runs.values import integer, integers, number, objects, text
@@ -41,6 +41,10 @@ class FoldedNode:
     stopping: bool = False
     told_to_stop: bool = False
     """It stops for another reason than that its launcher has gone."""
+    awaited: tuple[str, float] | None = None
+    """The others wait for it to start their ranks: why, and since when."""
+    unheard: dict[str, str] = field(default_factory=dict)
+    """Which nodes do not hear of it over the links between supervisors, and what is said of that."""
     ended: NodeState | None = None
     ended_at: float | None = None
     skew: float = 0.0
@@ -94,6 +98,8 @@ class Folded:
     stopping: bool = False
     """A stop was asked for, by whomever, and has not been given up."""
     complete: bool = False
+    named: Named | None = None
+    """What the head node named as the reason to stop all ranks."""
     found: Cause | None = None
     """The cause as the logs told it."""
     fabric: Fabric | None = None
@@ -143,6 +149,10 @@ class Folded:
         if not node.dealt:
             return node.ranks
         return tuple(sorted(node.here))
+
+    def stopping_anywhere(self) -> bool:
+        """Whether a stop is under way on any node."""
+        return self.stopping or any(node.stopping for node in self.nodes.values())
 
     def fail(
         self, node: FoldedNode, event: Mapping[str, Any], kind: CauseKind, message: str, **more: Any

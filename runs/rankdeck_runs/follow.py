@@ -1,4 +1,4 @@
-"""Following a run: one follower a node, fail-fast over nodes, the cause, and the end."""
+"""Following a run: one follower a node, the cause, and the end."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rankdeck_profiles.model import OnRankFailure
 from rankdeck_runs.failures import Failure
 from rankdeck_runs.finding import find_cause
 from rankdeck_runs.gathering import from_all
 from rankdeck_runs.links import Links
 from rankdeck_runs.live import LinkState, LiveRun
 from rankdeck_runs.node_follow import NodeFollower
-from rankdeck_runs.orders import Order, due
 from rankdeck_runs.record import Record
 from rankdeck_runs.runwriter import RunWriter
 from rankdeck_runs.targets import Targets
@@ -43,7 +41,7 @@ _TELLING = frozenset(
         "node_missing",
     }
 )
-"""Events after which nodes may have to be told something, of a failure above all."""
+"""Events after which there may be a cause to be found."""
 
 
 class RunFollower:
@@ -62,7 +60,6 @@ class RunFollower:
         self._live = live
         self._links = links
         self._targets = targets
-        self._plan = record.plan()
         self.writer = RunWriter(record, live, offset, self._on_event)
         whole = targets.world_size <= FOLLOWED_WHOLE
         self._nodes = {
@@ -73,16 +70,15 @@ class RunFollower:
         self._failed = asyncio.Event()
         self._changed = asyncio.Event()
         self._diagnosed: Failure | None = None
-        self._stopped = False
 
     async def run(self) -> None:
         """Until the run has ended and all is fetched; cancel it to leave earlier."""
         loop = asyncio.get_running_loop()
         self._live.on_watch(lambda: _call_soon(loop, self._watch_changed))
         self._live.on_reconnect(lambda: _call_soon(loop, self._reconnect))
-        self._failed.set()  # what the record tells already may call for action
+        self._failed.set()  # the record may tell of one already
         helpers = [
-            asyncio.create_task(self._mind_failures(), name=f"failures of {self._record.id}"),
+            asyncio.create_task(self._explain_failures(), name=f"failures of {self._record.id}"),
             asyncio.create_task(self._keep_summary(), name=f"summary of {self._record.id}"),
             asyncio.create_task(self._absorb_others(), name=f"other followers of {self._record.id}"),
             asyncio.create_task(self._transports.run(), name=f"networks of {self._record.id}"),
@@ -168,38 +164,11 @@ class RunFollower:
             await asyncio.sleep(ABSORB_SECONDS)
             self.writer.absorb()
 
-    async def _mind_failures(self) -> None:
+    async def _explain_failures(self) -> None:
         while True:
             await self._failed.wait()
             self._failed.clear()
-            for name, order in due(self._plan, self._live.snapshot()):
-                if node := self._nodes.get(name):
-                    node.order(order)
-            self._fail_fast()
             await self._diagnose()
-
-    def _fail_fast(self) -> None:
-        """Stop the other nodes once a rank has failed on one: they would wait for it until a time-out."""
-        failure = self._live.first_failure()
-        if failure is None or self._stopped or self._targets.stop.on_rank_failure is OnRankFailure.KEEP:
-            return
-        snapshot = self._live.snapshot()
-        going_on = {n.name for n in snapshot.nodes if not n.state.is_terminal and n.name != failure.node}
-        if not going_on:
-            return
-        self._stopped = True
-        stop = self._targets.stop
-        with contextlib.suppress(OSError):
-            self.writer.own_event(
-                "stop_asked",
-                why="rank_failed",
-                node=failure.node,
-                rank=failure.rank,
-                signal=stop.signal,
-                grace=stop.grace,
-            )
-        for name in going_on.intersection(self._nodes):
-            self._nodes[name].order(Order("stop", signal=stop.signal, grace=stop.grace))
 
     async def _diagnose(self) -> None:
         failure = self._live.first_failure()

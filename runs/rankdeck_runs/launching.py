@@ -1,4 +1,8 @@
-"""Starting a prepared run: recorded first, then started on every node at once, or nowhere."""
+"""Starting a prepared run: recorded first, then started on every node, or nowhere.
+
+The head node comes first: its supervisor chooses the port at which those of the others link themselves to it.
+Ranks begin once all of them are ready (docs/agent-protocol.md, *Links*).
+"""
 
 from __future__ import annotations
 
@@ -31,16 +35,17 @@ from rankdeck_runs.preparing import Prepared
 from rankdeck_runs.record import Record
 from rankdeck_runs.stopping import stop_nodes
 from rankdeck_runs.targets import read_targets
-from rankdeck_runs.values import text
+from rankdeck_runs.values import integer, text
 
 START_TIMEOUT = 90.0
 """Seconds for a node to lay out the run's folder and bring its supervisor up; the node itself gives up
 after 60."""
-SETUP_LIMIT = 600.0
-"""Seconds that a node gives its setup lines (docs/agent-protocol.md)."""
-JOIN_LIMIT = START_TIMEOUT + 90.0
-"""Seconds for the ranks of a node to be started by the mpirun on the head node, which is started last: its
-start, and the ssh of mpirun to all nodes. The head's setup lines come on top, where there are any."""
+JOIN_LIMIT = 180.0
+"""Seconds for the ranks of a node to be started by the mpirun on the head node, once all nodes are ready: the
+ssh of mpirun to all nodes, and a shim from a slow file system on each."""
+LOST_AFTER = 60.0
+"""Seconds without a word from a node after which the others' ranks are stopped. A switch that restarts, or a
+supervisor that was killed and is started again, takes less."""
 TOKEN = ".shared"
 
 Progress = Callable[[str], None]
@@ -68,31 +73,43 @@ async def _start_all(
     token_path = record.path / TOKEN
     _write_token(token_path, token)
 
+    secret = secrets.token_hex(32)
+    ports: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+    head = prepared.plan.nodes[0]
+
     async def start(planned: NodePlan) -> None:
         node = by_name[planned.node]
         async with links.use(prepared.pool.backend, node) as connection:
             shared = await _is_shared(connection, token_path, token)
             found = prepared.facts.get(planned.node)
             gpus = len(found.gpus) if found is not None else 0
-            await _start(connection, prepared.plan, planned, record, shared, gpus, secret_values)
+            link: dict[str, Any] = {"secret": secret, "address": prepared.plan.head.address, "port": None}
+            if planned is not head:
+                link["port"] = await asyncio.shield(ports)
+                if link["port"] is None:
+                    return  # the head was not started: so is nobody
+            reply = await _start(
+                connection, prepared.plan, planned, record, shared, gpus, secret_values, link
+            )
+        if planned is head:
+            ports.set_result(integer(reply, "port") or 0)
         progress(f"{planned.node} started")
+
+    async def start_head() -> None:
+        try:
+            await start(head)
+        finally:
+            if not ports.done():
+                ports.set_result(None)
 
     try:
         progress(f"starting {prepared.plan.world_size} ranks on {len(prepared.plan.nodes)} nodes")
-        failed: dict[str, RankdeckError] = {}
-        for nodes in _in_turn(prepared.plan):
-            if not failed:
-                _, failed = await from_all({planned.node: start(planned) for planned in nodes})
+        others = {planned.node: start(planned) for planned in prepared.plan.nodes[1:]}
+        _, failed = await from_all({head.node: start_head(), **others})
     finally:
         token_path.unlink(missing_ok=True)
     if failed:
         await _give_up(links, prepared, record, failed, progress)
-
-
-def _in_turn(plan: LaunchPlan) -> list[list[NodePlan]]:
-    """The nodes in the order of their starts: an mpirun starts ranks on the others, which must be ready."""
-    last = [node for node in plan.nodes if any(p.kind is ProcessKind.MPIRUN for p in node.processes)]
-    return [nodes for nodes in ([node for node in plan.nodes if node not in last], last) if nodes]
 
 
 async def _is_shared(connection: AgentConnection, path: Path, token: str) -> bool:
@@ -108,7 +125,9 @@ async def _start(
     shared: bool,
     gpus: int,
     secret_values: Mapping[str, str],
-) -> None:
+    link: Mapping[str, Any],
+) -> Mapping[str, Any]:
+    """Start one node; gives the agent's reply."""
     events.append(record.events_path, events.make("start_asked", node=node.node, shared=shared))
     try:
         reply = await connection.request(
@@ -118,6 +137,7 @@ async def _start(
             dir=None,
             plan=node_plan(plan, node, record.id, str(record.logs_path) if shared else None, gpus),
             secrets=dict(secret_values),
+            link=dict(link),
         )
     except RankdeckError as error:
         events.append(
@@ -134,6 +154,7 @@ async def _start(
     events.append(
         record.events_path, events.make("start_accepted", node=node.node, dir=text(reply.header, "dir"))
     )
+    return reply.header
 
 
 def node_plan(
@@ -163,8 +184,9 @@ def node_plan(
             }
             for process in node.processes
         ],
+        "links": _links(plan),
         "joins": None if node.processes else _joined(plan),
-        "join_limit": JOIN_LIMIT + (SETUP_LIMIT if plan.setup else 0.0),
+        "join_limit": JOIN_LIMIT,
         "rank_env": dict(node.rank_env),
         "rank_cwd": node.cwd,
         "world": [{"node_rank": each.node_rank, "ranks": list(each.ranks)} for each in plan.nodes],
@@ -176,6 +198,18 @@ def node_plan(
             "on_rank_failure": str(plan.stop.on_rank_failure),
         },
     }
+
+
+def _links(plan: LaunchPlan) -> dict[str, Any] | None:
+    """What each node must know of all to be linked with them; None for a run on one node."""
+    if len(plan.nodes) == 1:
+        return None
+    served = {
+        rank for node in plan.nodes for p in node.processes if p.ends_with for rank in p.ends_with.ranks
+    }
+    names = [node.node for node in plan.nodes]
+    limits = {"barrier": plan.barrier_timeout, "lost": LOST_AFTER}
+    return {"nodes": names, **limits, "served": sorted(served)}
 
 
 def _joined(plan: LaunchPlan) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from rankdeck_runs.failures import Failure, Named
 from rankdeck_runs.folded import Folded, FoldedNode
 from rankdeck_runs.states import CauseKind, NodeState, RankState, RankStatus, SweptProcess
 from rankdeck_runs.values import integer, integers, number, objects, text
@@ -139,6 +140,40 @@ def _stopping(state: Folded, node: FoldedNode, event: Event) -> None:
     node.stopping = True
     # An mpirun may have killed what it started before its own end is seen: that is its failure, still.
     node.told_to_stop = node.told_to_stop or text(event, "why") != "launcher_ended"
+    why, rank = text(event, "why"), integer(event, "rank")
+    about = state.nodes.get(text(event, "peer")) or node
+    if node.node_rank == 0 and why != "asked":
+        state.named = Named(about.name, rank)
+    if why in ("not_ready", "node_lost"):
+        message = text(event, "message").removeprefix(f"{about.name}: ")
+        state.failures.append(Failure(node.our_time(event), about.name, CauseKind.NODE, message))
+
+
+def _waiting(state: Folded, node: FoldedNode, event: Event) -> None:
+    since = node.our_time(event) - (number(event, "seconds") or 0.0)
+    awaited = {text(peer, "peer"): text(peer, "what") for peer in objects(event, "on")}
+    for other in state.nodes.values():
+        other.awaited = (awaited[other.name], since) if other.name in awaited else None
+
+
+def _all_ready(state: Folded, node: FoldedNode, event: Event) -> None:
+    for other in state.nodes.values():
+        other.awaited = None
+
+
+def _node_unreachable(state: Folded, node: FoldedNode, event: Event) -> None:
+    peer = state.nodes.get(text(event, "peer"))
+    if peer is not None:
+        limit = number(event, "limit") or 0.0
+        peer.unheard[node.name] = (
+            f"{node.name} hears nothing of it: the run goes on without it for {limit:g} s"
+        )
+
+
+def _node_reachable(state: Folded, node: FoldedNode, event: Event) -> None:
+    peer = state.nodes.get(text(event, "peer"))
+    if peer is not None:
+        peer.unheard.pop(node.name, None)
 
 
 def _killing(state: Folded, node: FoldedNode, event: Event) -> None:
@@ -183,6 +218,10 @@ HANDLERS: Mapping[str, Callable[[Folded, FoldedNode, Event], None]] = {
     "attempt_started": _attempt_started,
     "finishing": _finishing,
     "stopping": _stopping,
+    "waiting": _waiting,
+    "all_ready": _all_ready,
+    "node_unreachable": _node_unreachable,
+    "node_reachable": _node_reachable,
     "killing": _killing,
     "swept": _swept,
     "record_degraded": _record_degraded,

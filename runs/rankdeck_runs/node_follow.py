@@ -15,7 +15,6 @@ from rankdeck_runs.links import Links
 from rankdeck_runs.live import LinkState
 from rankdeck_runs.mirror import GapError
 from rankdeck_runs.node_session import NodeSession, beside
-from rankdeck_runs.orders import Order
 from rankdeck_runs.runwriter import RunWriter
 from rankdeck_runs.targets import Target, read_targets
 
@@ -53,8 +52,6 @@ class NodeFollower:
         self._whole = whole
         self._rewatch = asyncio.Event()
         self._reconnect = asyncio.Event()
-        self._orders: list[Order] = []
-        self._ordered = asyncio.Event()
 
     async def run(self) -> None:
         """Follow until all is here; a lost link is made again and again."""
@@ -100,12 +97,6 @@ class NodeFollower:
         """Other ranks are watched now."""
         self._rewatch.set()
 
-    def order(self, order: Order) -> None:
-        """Tell the node something, now or as soon as it is reached; what it was told before is left out."""
-        if order not in self._orders:
-            self._orders.append(order)
-            self._ordered.set()
-
     def reconnect(self) -> None:
         """Try a lost link again at once."""
         self._reconnect.set()
@@ -122,7 +113,7 @@ class NodeFollower:
 
     async def _session(self, session: NodeSession) -> None:
         followed = self._wanted()
-        async with beside(self._tell(session)), beside(self._keep_watched(session, followed)):
+        async with beside(self._keep_watched(session, followed)):
             ended = await session.follow(followed)
         if ended:
             await self._ended(session)
@@ -135,16 +126,6 @@ class NodeFollower:
             if set(wanted) != set(names):
                 await session.watch(wanted, names)
                 names = wanted
-
-    async def _tell(self, session: NodeSession) -> None:
-        """Pass the orders on. Over another connection they are given again: the answer may have been lost."""
-        told = 0
-        while True:
-            for order in self._orders[told:]:
-                await session.tell(order)
-                told += 1
-            await self._ordered.wait()
-            self._ordered.clear()
 
     async def _ended(self, session: NodeSession) -> None:
         """Bring what was not followed: the logs nobody watched, and the indexes of times."""

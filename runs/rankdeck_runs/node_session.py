@@ -13,7 +13,6 @@ from rankdeck_backends.connection import AgentConnection
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_runs import layout
 from rankdeck_runs.mirror import GapError
-from rankdeck_runs.orders import Order
 from rankdeck_runs.runwriter import RunWriter
 from rankdeck_runs.targets import Target, run_folder
 from rankdeck_runs.values import integer, number
@@ -85,23 +84,6 @@ class NodeSession:
         new = tuple(name for name in names if name not in before)
         follow = await asyncio.shield(self._follow_id)
         await self._connection.request("watch", follow=follow, logs=list(names), offsets=self._offsets(new))
-
-    async def tell(self, order: Order) -> None:
-        """Pass an order on; a stop is done when the node's ranks are gone. Raises as `follow` does."""
-        match order.op:
-            case "stop":
-                await self._connection.stream(
-                    "stop",
-                    _ignore,
-                    dir=self._directory,
-                    signal=order.signal,
-                    grace=order.grace,
-                    force=False,
-                )
-            case "finish":
-                await self._connection.request("finish", dir=self._directory, ranks=list(order.ranks))
-            case _:
-                await self._connection.request(order.op, dir=self._directory)
 
     async def bring(self, names: tuple[str, ...]) -> bool:
         """Take in what there is now.
@@ -243,7 +225,3 @@ async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError, RankdeckError):
             await task
-
-
-def _ignore(header: Mapping[str, Any], body: bytes) -> None:
-    """Take an event that nobody asked about."""

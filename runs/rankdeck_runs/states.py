@@ -145,7 +145,10 @@ class NodeStatus:
     state: NodeState = NodeState.WAITING
     ranks: tuple[int, ...] = ()
     message: str = ""
-    """Why it failed to start, or can't be reached; else empty."""
+    """Why it failed to start, can't be reached, or is waited for; else empty."""
+    awaited: float | None = None
+    """Since when the other nodes' ranks have waited for it to be ready, by the login side's clock; None: they
+    do not."""
 
     def to_json(self) -> dict[str, Any]:
         """The node's entry in `show --json`."""
@@ -156,6 +159,7 @@ class NodeStatus:
             "state": str(self.state),
             "ranks": list(self.ranks),
             "message": self.message,
+            "awaited": iso(self.awaited),
         }
 
 
@@ -205,7 +209,7 @@ class CauseKind(StrEnum):
     LAUNCHER = "launcher"
     """A launcher failed, and no rank of it did."""
     NODE = "node"
-    """A node refused its start, or could not be reached for it."""
+    """A node refused its start, could not be reached for it, was not ready in time, or was lost."""
 
 
 @dataclass(frozen=True, slots=True)

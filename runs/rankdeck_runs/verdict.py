@@ -49,6 +49,16 @@ def node_state(state: Folded, node: FoldedNode) -> NodeState:
     return NodeState.RUNNING if begun else NodeState.STARTING
 
 
+def node_message(node: FoldedNode) -> str:
+    """What is to be said of a node that is not as it should be; empty where it is."""
+    trouble = node.refused or node.missing or node.link_lost
+    if trouble or node.ended is not None:
+        return trouble or ""
+    if node.awaited is not None and not node.stopping:
+        return f"the others wait for it: {node.awaited[0]}"
+    return next(iter(node.unheard.values()), "")
+
+
 def run_state(
     state: Folded, nodes: Sequence[NodeStatus], ranks: Sequence[RankStatus], first: Failure | None
 ) -> RunState:

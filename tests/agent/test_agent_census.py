@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from agent_client import Client
 from agent_runs import Run, is_alive, rank_plan, wait_until
+from linked import WAIT, node_plans, start_all
 from test_agent_mpirun import join, plans
 from test_agent_torchrun import launcher_plan
 
@@ -81,6 +82,33 @@ def test_fewer_ranks_than_planned(session: Client) -> None:
         " the launcher did not start local ranks [1]"
     )
     ended_for(run, said)
+
+
+def test_fewer_ranks_than_planned_in_a_later_attempt(session: Client) -> None:
+    again = (
+        "import os, subprocess, sys\n"
+        "for attempt, ranks in (('0', '01'), ('1', '0')):\n"
+        "    env = [dict(os.environ, RANK=r, LOCAL_RANK=r, WORLD_SIZE='2',"
+        " TORCHELASTIC_RESTART_COUNT=attempt) for r in ranks]\n"
+        "    for worker in [subprocess.Popen(sys.argv[1:], env=e, start_new_session=True) for e in env]:\n"
+        "        worker.wait()\n"
+    )
+    program = "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exec sleep 600; exit 1"
+    plan = launcher_plan(program, launcher=[sys.executable, "-c", again], gather_limit=2.0)
+    plan["processes"][0]["restarts"] = 1
+    run = Run(session, plan)
+    ended_for(run, "1 of the 2 ranks planned for this node have come, and no other within 2 s")
+    assert run.event("attempt_started")["attempt"] == 2
+
+
+def test_a_node_whose_launcher_starts_no_rank_at_all(session: Client) -> None:
+    made = node_plans(WAIT, WAIT, run="none", gather_limit=1.0)
+    made[1]["processes"][0]["launcher"] = ["sh", "-c", "sleep 600"]
+    head, second = start_all(session, made)
+    said = "ranks of other nodes have begun, and none here within 4 s: the launcher started none"
+    assert second.event("start_failed")["message"] == said
+    assert (head.end(), second.end()) == ("stopped", "failed")
+    assert head.event("stopping")["message"] == "n2: its ranks are not those of the plan"
 
 
 def test_fewer_ranks_of_an_mpirun_than_planned(session: Client) -> None:

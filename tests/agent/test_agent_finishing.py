@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import socket
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agent_client import Client
 from agent_runs import Run, is_alive, rank_plan
+from linked import node_plans, start_all
 
 pytestmark = pytest.mark.timeout(180)
 
 SERVE = "trap 'echo over; exit 3' TERM; echo ready; while :; do sleep 0.1; done"
 
 
-def serving_plan(
-    *programs: str, ranks: list[int], addresses: list[str] | None = None, **changes: Any
-) -> dict[str, Any]:
+def serving_plan(*programs: str, ranks: list[int], **changes: Any) -> dict[str, Any]:
     """The last program serves the given ranks."""
     plan = rank_plan(*programs, **changes)
-    plan["processes"][-1]["ends_with"] = {"ranks": ranks, "addresses": addresses or []}
+    plan["processes"][-1]["ends_with"] = {"ranks": ranks}
     return plan
 
 
@@ -63,38 +60,27 @@ def test_a_server_that_fails_by_itself_has_failed(session: Client) -> None:
     assert "finished" not in run.event("rank_ended", rank=1)
 
 
-def test_ranks_of_other_nodes_are_known_by_their_addresses(session: Client) -> None:
-    with socket.socket() as other:
-        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        address = f"127.0.0.1:{other.getsockname()[1]}"
-        run = Run(session, serving_plan(SERVE, ranks=[7], addresses=[address], run="far"))
-        run.wait_log("0.out", b"ready")
-        other.settimeout(60)
-        other.accept()[0].close()  # it has been seen
-        other.accept()[0].close()
-        assert run.events("finishing") == []
-    assert run.end() == "succeeded"
-    assert run.event("rank_ended", rank=0)["finished"] is True
-    assert run.events("swept") == []
+def test_ranks_of_other_nodes_are_known_by_the_links(session: Client, tmp_path: Path) -> None:
+    plans = node_plans(f"until [ -e {tmp_path}/go ]; do sleep 0.05; done", SERVE, SERVE, run="far")
+    for plan in plans:
+        plan["links"]["served"] = [0]
+    for plan in plans[1:]:
+        plan["processes"][0]["ends_with"] = {"ranks": [0]}
+    head, second, third = start_all(session, plans)
+    second.wait_log("1.out", b"ready")
+    third.wait_log("2.out", b"ready")
+    assert second.events("finishing") == []
+    (tmp_path / "go").write_text("")
+    assert [run.end() for run in (head, second, third)] == ["succeeded"] * 3
+    assert second.event("rank_ended", rank=1)["finished"] is True
+    assert third.event("finishing")["ranks"] == [2]
 
 
-def test_one_that_was_never_seen_is_waited_for_until_told(session: Client) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))  # does not listen: connections are refused
-        address = f"127.0.0.1:{unused.getsockname()[1]}"
-        run = Run(session, serving_plan("sleep 5", SERVE, ranks=[7], addresses=[address]))
-        run.wait_log("1.out", b"ready")
-        run.event("rank_ended", rank=0)
-        assert run.events("finishing") == []
-        assert session.ask("finish", dir=run.dir, ranks=None)["sent"] == [1]
-        assert run.end() == "succeeded"
-
-
-def test_only_servers_can_be_finished(session: Client) -> None:
-    program = [sys.executable, "-c", "input() if 0 else __import__('time').sleep(600)"]
-    run = Run(session, rank_plan(program))
-    run.pids()
-    assert session.ask("finish", dir=run.dir, ranks=[0])["sent"] == []
-    assert run.stop()["state"] == "stopped"
+def test_ranks_of_other_nodes_that_fail_do_not_finish_those_that_serve_them(session: Client) -> None:
+    plans = node_plans("sleep 2; exit 3", SERVE, run="far-failed")
+    for plan in plans:
+        plan["links"]["served"] = [0]
+    plans[1]["processes"][0]["ends_with"] = {"ranks": [0]}
+    head, second = start_all(session, plans)
+    assert (head.end(), second.end()) == ("failed", "stopped")
+    assert second.events("finishing") == []

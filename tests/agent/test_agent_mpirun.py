@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from agent_client import Client, Refused
 from agent_runs import Run, is_alive, rank_plan, shim_of, wait_until
+from linked import start_all
 
 OPEN_MPI = {
     "rank": "OMPI_COMM_WORLD_RANK",
@@ -79,6 +80,12 @@ def plans(
         }
     ]
     return made
+
+
+def linked(made: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same with links between the nodes."""
+    links = {"nodes": ["n0", "n1"], "barrier": 120.0, "lost": 60.0, "served": []}
+    return [{**plan, "links": links} for plan in made]
 
 
 def start(client: Client, made: list[dict[str, Any]], **options: Any) -> tuple[Run, Run]:
@@ -296,11 +303,22 @@ def join(run: Run, **env: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_node_that_waits_hears_that_its_mpirun_has_ended(session: Client) -> None:
-    joined = Run(session, plans("true")[1])
-    wait_until(lambda: Path(joined.dir, "control.sock").exists(), "supervisor")
-    assert session.ask("launcher_ended", dir=joined.dir)["ok"]
-    assert joined.end() == "failed"
+@needs_open_mpi
+def test_linked_nodes_begin_together_and_each_ends_by_itself(session: Client) -> None:
+    head, joined = start_all(session, linked(plans("sleep 0.$RANK; echo done")))
+    assert (head.end(120), joined.end(120)) == ("succeeded", "succeeded")
+    ready = joined.event("ready")["t"]
+    assert head.event("launcher_started")["t"] >= ready
+    assert head.events("stopping") == joined.events("stopping") == []
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_a_node_that_waits_hears_that_its_mpirun_has_ended(session: Client, status: int) -> None:
+    made = linked(plans("true", ["sh", "-c", f"sleep 1; exit {status}"], run=f"ended-{status}"))
+    made[1]["stop"]["on_rank_failure"] = "keep"  # it is not for a failure that this one ends
+    head, joined = start_all(session, made)
+    assert head.end() == "failed"  # its ranks never began
+    assert joined.end() in ("failed", "stopped")
     assert joined.event("stopping")["why"] == "launcher_ended"
     assert joined.events("start_failed") == []
 

@@ -213,7 +213,7 @@ def test_tensorflow_parameter_servers_end_with_the_chief_and_ports_differ():
     assert len(set(everyone)) == len(everyone) == 6
     ends = [process.ends_with for process in processes]
     assert ends[0] is None
-    assert set(ends[1:]) == {EndsWith((0,), ("10.0.0.1:41000",))}
+    assert set(ends[1:]) == {EndsWith((0,))}
     hidden = [process.env.get("CUDA_VISIBLE_DEVICES") for process in processes]
     assert hidden == ["", None, "", None, None, ""]
 

@@ -491,3 +491,82 @@ class TestEventFile:
 
     def test_no_file_has_no_events(self, tmp_path):
         assert list(events.read(tmp_path / "none")) == []
+
+
+def test_nodes_that_the_others_wait_for_say_so(story):
+    story.created().started("n1", "n2")
+    story.node("n1", "ready")
+    story.node("n1", "waiting", on=[{"peer": "n2", "what": "setting up"}], seconds=3.0, limit=600.0)
+    first, second = story.snapshot.nodes
+    assert (first.message, first.awaited) == ("", None)
+    assert (second.message, second.awaited) == ("the others wait for it: setting up", story.t - 3.0)
+    assert second.to_json()["awaited"] == "1970-01-01T00:16:46.000000Z"
+    assert story.state is RunState.STARTING
+    story.node("n1", "all_ready", seconds=5.0)
+    assert [node.awaited for node in story.snapshot.nodes] == [None, None]
+
+
+def test_a_node_that_was_not_ready_is_the_cause(story):
+    story.created().started("n1", "n2")
+    story.node("n1", "waiting", on=[{"peer": "n2", "what": "not heard of yet"}], seconds=3.0, limit=600.0)
+    message = "n2: not ready within 600 s: not heard of yet"
+    for name in ("n1", "n2"):
+        story.node(
+            name, "stopping", why="not_ready", rank=None, signal="TERM", grace=5, peer="n2", message=message
+        )
+        story.node(name, "node_ended", state="stopped")
+    snapshot = story.snapshot
+    assert snapshot.state is RunState.FAILED
+    assert (snapshot.cause.kind, snapshot.cause.node) == (CauseKind.NODE, "n2")
+    assert snapshot.cause.message == "not ready within 600 s: not heard of yet"
+    assert snapshot.nodes[1].message == ""
+
+
+@pytest.mark.parametrize("ahead", [-0.4, 0.4])
+def test_the_failure_that_the_head_named_is_first_whatever_the_clocks_say(story, ahead):
+    """A follower dies of the reset connection some milliseconds later; its node's clock may be behind."""
+    story.running()
+    story.ended(2, code=1)
+    story.events[-1]["t"] = 2000.0
+    story.ended(0, code=1)
+    story.events[-1]["t"] = 2000.01 + ahead
+    story.node(
+        "n1",
+        "stopping",
+        why="rank_failed",
+        rank=2,
+        signal="TERM",
+        grace=5,
+        peer="n2",
+        message="n2: rank 2 failed",
+    )
+    story.node("n2", "stopping", why="rank_failed", rank=2, signal="TERM", grace=5)
+    assert (story.snapshot.cause.rank, story.snapshot.cause.node) == (2, "n2")
+
+
+def test_a_launcher_that_the_head_named_comes_after_its_ranks(story):
+    story.running()
+    story.ended(3, code=1)
+    story.node("n2", "launcher_ended", process=0, exit_code=1, signal=None, message="ChildFailedError")
+    story.node(
+        "n1", "stopping", why="launcher_ended", rank=None, signal="TERM", grace=5, peer="n2", message=""
+    )
+    assert story.snapshot.cause.rank == 3
+
+
+def test_a_silent_node_is_said_and_then_the_cause(story):
+    story.running()
+    story.node("n1", "node_unreachable", peer="n2", seconds=10.2, limit=60.0)
+    assert story.snapshot.nodes[1].message == "n1 hears nothing of it: the run goes on without it for 60 s"
+    assert story.state is RunState.RUNNING
+    story.node("n1", "node_reachable", peer="n2")
+    assert story.snapshot.nodes[1].message == ""
+    story.node("n1", "node_unreachable", peer="n2", seconds=10.2, limit=60.0)
+    message = "n2: not heard of for 60 s"
+    story.node(
+        "n1", "stopping", why="node_lost", rank=None, signal="TERM", grace=5, peer="n2", message=message
+    )
+    snapshot = story.snapshot
+    assert (snapshot.cause.kind, snapshot.cause.node) == (CauseKind.NODE, "n2")
+    assert snapshot.cause.message == "not heard of for 60 s"
+    assert snapshot.state is RunState.STOPPING

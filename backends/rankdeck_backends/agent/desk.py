@@ -66,17 +66,12 @@ class Desk:
         elif op == "launcher_lost":
             self._supervisor.roster.launcher_lost()
             caller.send({"ok": True})
-        elif op == "launcher_ended":
-            self._supervisor.roster.give_up_waiting()
-            caller.send({"ok": True})
         elif op == "watch":
             self._watchers.add(caller)
             caller.send(self._unwritten())
         elif op == "signal":
             sent = self._supervisor.roster.signal(message.get("ranks"), signals.number(message["signal"]))
             caller.send({"ok": True, "sent": sent})
-        elif op == "finish":
-            caller.send({"ok": True, "sent": self._supervisor.finishing.finish(message.get("ranks"))})
         elif op == "stop":
             self._stop(caller, message)
         else:

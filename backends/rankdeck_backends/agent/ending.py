@@ -3,7 +3,7 @@
 import signal
 import time
 
-from . import processes
+from . import processes, signals
 
 RUNNING, SIGNALLED, KILLED, SWEEPING, DONE = "running", "signalled", "killed", "sweeping", "done"
 
@@ -23,6 +23,8 @@ class Ending:
     Attributes:
         phase: RUNNING, SIGNALLED (the grace runs), KILLED, SWEEPING or DONE.
         asked: whether a person asked for it.
+        begun: `{why, rank, signal, grace, by}` of the stop that was begun, or None; `by` is empty where it
+            began on this node, else `{peer, message}`: on which one, and what is said of it.
         swept: `{pid, cmd}` of processes that outlived their rank or were in no rank's group.
         left: `{pid, cmd}` of what could not be killed.
     """
@@ -31,6 +33,7 @@ class Ending:
         self._supervisor = supervisor
         self.phase = RUNNING
         self.asked = False
+        self.begun = None
         self.swept = []
         self.left = []
         self._deadline = 0.0
@@ -39,14 +42,16 @@ class Ending:
         self._kill_at = 0.0
         self._known = set()
 
-    def begin(self, why, number, grace, rank=None):
+    def begin(self, why, number, grace, rank=None, by=None):
         """Send the first signal and let the grace run; nothing if an end is under way.
 
         Args:
-            why: `asked`, `rank_failed`, `launcher_ended`, or `census`: the world is not the plan's.
+            why: `asked`, `rank_failed`, `launcher_ended`, or `census`: the world is not the plan's; from
+                another node also `start_failed`, `not_ready` and `node_lost`.
             number: the signal.
             grace: seconds until SIGKILL.
             rank: the rank that failed.
+            by: `{peer, message}` if it is because of another node.
         """
         if self.phase != RUNNING:
             return
@@ -55,7 +60,8 @@ class Ending:
         self._deadline = time.monotonic() + grace
         self._last = number
         self._last_grace = min(LAST_GRACE, grace / 2)
-        self._supervisor.announce_stop(why, rank, number, grace)
+        self.begun = _begun(why, rank, signals.name(number), grace, by)
+        self._supervisor.announce_stop(self.begun)
         self._supervisor.send_all(number)
 
     def ask(self, number, grace):
@@ -65,10 +71,12 @@ class Ending:
         elif self.phase == SIGNALLED:
             self._deadline = min(self._deadline, time.monotonic() + grace)
 
-    def resume(self, why, grace_left):
-        """Go on with a stop that a supervisor before us began."""
+    def resume(self, event, grace_left):
+        """Go on with a stop that a supervisor before us began, by its event `stopping`."""
         self.phase = SIGNALLED
-        self.asked = why == "asked"
+        self.asked = event["why"] == "asked"
+        by = {name: event[name] for name in ("peer", "message") if name in event}
+        self.begun = _begun(event["why"], event["rank"], event["signal"], event["grace"], by)
         self._deadline = time.monotonic() + grace_left
         self._last = signal.SIGTERM
 
@@ -134,3 +142,7 @@ class Ending:
         elif now > self._kill_at + KILL_PATIENCE:
             self.left = [{"pid": pid, "cmd": processes.command_of(pid)} for pid in sorted(found)]
             self.phase = DONE
+
+
+def _begun(why, rank, name, grace, by):
+    return {"why": why, "rank": rank, "signal": name, "grace": grace, "by": by or {}}

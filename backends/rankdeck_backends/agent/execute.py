@@ -111,3 +111,20 @@ def _why(program, environment, error):
     if error.errno == errno.E2BIG:
         return "{}: {}".format(shown, _too_long(environment))
     return "{}: {}".format(shown, error.strerror)
+
+
+def is_found(argv, directory, environment):
+    """Whether `replace` would find its program. A word with a `$` is filled in only later: taken as found.
+
+    Args:
+        argv: the words (bytes).
+        directory: the working directory (text from the plan).
+        environment: the program's.
+    """
+    program = argv[0]
+    if b"$" in program:
+        return True
+    cwd = at_home(raw(directory or "~"), environment)
+    folders = [b""] if b"/" in program else environment.get(b"PATH", raw(os.defpath)).split(b":")
+    paths = [os.path.join(cwd, folder, program) for folder in folders]
+    return any(os.path.isfile(path) and os.access(path, os.X_OK) for path in paths)

@@ -17,6 +17,10 @@ GATHER_LIMIT = 30.0
 once, so that each loads the same shim from the same disk at the same time."""
 
 
+_FIRST = 4
+"""How many times as long a node's first rank may come after another node's: each loads from its own disk."""
+
+
 class Lookout:
     """Looks at a roster's ranks while there is reason to.
 
@@ -30,6 +34,7 @@ class Lookout:
         self._plan = plan
         self._join_by = 0.0
         self._gather_by = {}
+        self._first_by = None
         self.due = 0.0
 
     def expect(self, deadline):
@@ -43,6 +48,12 @@ class Lookout:
         if self._waiting_of(process) and process not in self._gather_by:
             self._gather_by[process] = time.monotonic() + self._gather_limit()
             self._look_by(self._gather_by[process])
+
+    def expect_first(self):
+        """Ranks of other nodes have begun: those of this node's launchers must, too."""
+        if self._first_by is None:
+            self._first_by = time.monotonic() + _FIRST * self._gather_limit()
+            self._look_by(self._first_by)
 
     def watch(self):
         """Begin to look now and then: a far rank has joined."""
@@ -65,6 +76,7 @@ class Lookout:
             self._join_by = 0.0
             self._not_joined()
         self._check_gathered(now)
+        self._check_first(now)
         for rank in roster.ranks.values():
             if roster.adopted and rank.launched and rank.state == WAITING:
                 self.look_on_disk(rank)  # it may have started while no supervisor was there to be told
@@ -87,8 +99,9 @@ class Lookout:
         self.due = now + pause if again else 0.0
         if self._join_by and roster.missing():
             self._look_by(self._join_by)
-        for deadline in self._gather_by.values():
-            self._look_by(deadline)
+        for deadline in list(self._gather_by.values()) + [self._first_by]:
+            if deadline:
+                self._look_by(deadline)
 
     def look_on_disk(self, rank):
         """Take in what its shim has left there."""
@@ -110,10 +123,21 @@ class Lookout:
         self.due = min(self.due or moment, moment)
 
     def _waiting_of(self, process):
-        ranks = self._roster.ranks.values()
+        """The ranks that its launcher has not started, in its newest attempt."""
+        launcher = self._roster.launchers.get(process)
+        newest = launcher.attempt if launcher is not None else 0
         return [
-            rank for rank in ranks if rank.process == process and rank.state == WAITING and not rank.shim_pid
+            rank
+            for rank in self._roster.ranks.values()
+            if rank.process == process
+            and ((rank.state == WAITING and not rank.shim_pid) or rank.attempt < newest)
         ]
+
+    def _has_left_off(self, process):
+        """Whether none of the newest attempt's ranks runs: their launcher has ended them, to start anew."""
+        newest = self._roster.launchers[process].attempt if process in self._roster.launchers else 0
+        ranks = self._roster.in_state(RUNNING)
+        return newest > 1 and not any(r.process == process and r.attempt == newest for r in ranks)
 
     def _gather_limit(self):
         return self._plan.get("gather_limit", GATHER_LIMIT)
@@ -121,7 +145,7 @@ class Lookout:
     def _check_gathered(self, now):
         for process, deadline in list(self._gather_by.items()):
             waiting = self._waiting_of(process)
-            if not waiting or self._roster.stopping_since is not None:
+            if not waiting or self._roster.stopping_since is not None or self._has_left_off(process):
                 del self._gather_by[process]
             elif now >= deadline:
                 del self._gather_by[process]
@@ -132,6 +156,18 @@ class Lookout:
                 )
                 found, missing = len(ranks) - len(waiting), [rank.local_rank for rank in waiting]
                 self._roster.shrunk(process, said.format(found, len(ranks), self._gather_limit(), missing))
+
+    def _check_first(self, now):
+        if not self._first_by:
+            return
+        begun = any(rank.state != WAITING or rank.shim_pid for rank in self._roster.ranks.values())
+        launchers = [launcher for launcher in self._roster.launchers.values() if not launcher.ended]
+        if begun or not launchers or self._roster.stopping_since is not None:
+            self._first_by = 0.0
+        elif now >= self._first_by:
+            self._first_by = 0.0
+            said = "ranks of other nodes have begun, and none here within {:g} s: the launcher started none"
+            self._roster.shrunk(launchers[0].process, said.format(_FIRST * self._gather_limit()))
 
     def _not_joined(self):
         missing = [rank.rank for rank in self._roster.missing()]

@@ -34,8 +34,6 @@ BY_CHILD = {
     "read": (reading.read, 30.0),
     "stop": (stop.answer, 7 * 86400.0),
     "signal": (stop.signal_ranks, 30.0),
-    "finish": (stop.finish_ranks, 30.0),
-    "launcher_ended": (stop.launcher_ended, 30.0),
 }
 _SETUP_SECONDS = 900.0
 

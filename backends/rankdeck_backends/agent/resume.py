@@ -65,7 +65,7 @@ def _retell(supervisor, events):
             if rank.state == RUNNING:
                 rank.asked_at = stopping["t"]
         left = stopping["t"] + stopping["grace"] - time.time()
-        supervisor.ending.resume(stopping["why"], max(0.0, left))
+        supervisor.ending.resume(stopping, max(0.0, left))
 
 
 def _start_of(folder, rank):

@@ -22,6 +22,7 @@ class RunFolder:
         self.archive = self._at(b"agent.zip")
         self.files = self._at(b"files")
         self.join = self._at(b"join")
+        self.link = self._at(b"link.json")
 
     def _at(self, name):
         return os.path.join(self.path, name)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 import time
 
@@ -17,7 +18,10 @@ READY_LIMIT = 20.0
 
 
 def answer(request, send):
-    """`start`: replies `dir` and the supervisor's `pid`; asked again for the same plan, the same."""
+    """`start`: replies `dir`, the supervisor's `pid` and, on a head node, the `port` for links to it.
+
+    Asked again for the same plan it replies the same.
+    """
     plan = field(request, "plan", dict)
     check_plan(plan)
     secrets = field(request, "secrets", dict, {})
@@ -27,10 +31,29 @@ def answer(request, send):
     known = read_json(folder.plan)
     if known is not None:
         return again(folder, plan, known), b""
+    if plan.get("links"):
+        write_json(folder.link, _link_of(request))
     files.write(folder, plan)
     mpirun.write_join(folder, plan)
     write_json(folder.plan, plan)
-    return {"dir": text(folder.path), "pid": detach(folder, plan, secrets, False)}, b""
+    return _started(folder, detach(folder, plan, secrets, False)), b""
+
+
+def _started(folder, pid):
+    port = (read_json(folder.link) or {}).get("port")
+    return {"dir": text(folder.path), "pid": pid, "port": port}
+
+
+def _link_of(request):
+    """What a supervisor must know to be linked; the address as a number: it never asks a name service."""
+    link = dict(field(request, "link", dict), op="start: link")
+    address, port = field(link, "address", str), field(link, "port", int, 0)
+    if port:
+        try:
+            address = socket.getaddrinfo(address, port, 0, socket.SOCK_STREAM)[0][4][0]
+        except (OSError, UnicodeError) as error:
+            raise AgentError("system", "the head node's address {}: {}".format(address, error))
+    return {"secret": field(link, "secret", str), "address": address, "port": port}
 
 
 def resume(request, send):
@@ -85,6 +108,20 @@ def check_plan(plan):
     field(where, "world_size", int)
     if not plan["run"] or "/" in plan["run"] or plan["run"].startswith("."):
         raise AgentError("bad_request", "start: run {!r}: it names a folder".format(plan["run"]))
+    links = field(where, "links", dict, {})
+    if links:
+        links = dict(links, op="start: plan: links")
+        nodes = field(links, "nodes", list)
+        field(links, "barrier", float)
+        field(links, "lost", float)
+        field(links, "served", list)
+        if not 0 <= plan["node_rank"] < len(nodes):
+            raise AgentError(
+                "bad_request",
+                "start: node_rank is {}; allowed: 0 to {}, as links names {} nodes".format(
+                    plan["node_rank"], len(nodes) - 1, len(nodes)
+                ),
+            )
     plan.setdefault("log_dir", None)
     plan.setdefault("remove", [])
     plan.setdefault("setup", [])
@@ -165,7 +202,7 @@ def again(folder, plan, known):
     while time.monotonic() < deadline:
         state = read_json(folder.state)
         if state is not None:
-            return {"dir": text(folder.path), "pid": state["pid"]}
+            return _started(folder, state["pid"])
         time.sleep(0.05)
     raise AgentError("supervisor", "{}: its supervisor has not come up".format(text(folder.path)))
 

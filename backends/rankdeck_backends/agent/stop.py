@@ -127,23 +127,5 @@ def signal_ranks(request, send):
     ranks = field(request, "ranks", list, None) if request.get("ranks") is not None else None
     name = _signal_name(request, field(request, "signal", str))
     message = {"op": "signal", "ranks": ranks, "signal": name}
-    return _sent(folder, message)
-
-
-def finish_ranks(request, send):
-    """`finish`: those that a rank serves have ended; replies the ranks that are stopped for that."""
-    folder = locate(field(request, "dir", str))
-    ranks = field(request, "ranks", list, None) if request.get("ranks") is not None else None
-    return _sent(folder, {"op": "finish", "ranks": ranks})
-
-
-def launcher_ended(request, send):
-    """`launcher_ended`: the mpirun on the head node has ended; ranks that have not joined never will."""
-    folder = locate(field(request, "dir", str))
-    _with_supervisor(folder, lambda: control.tell(folder.socket, {"op": "launcher_ended"}, ANSWER_LIMIT))
-    return {}, b""
-
-
-def _sent(folder, message):
     said = _with_supervisor(folder, lambda: control.tell(folder.socket, message, ANSWER_LIMIT))
     return {"sent": said.get("sent", []) if said else []}, b""

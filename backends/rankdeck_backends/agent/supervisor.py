@@ -9,7 +9,7 @@ import signal
 import time
 from functools import partial
 
-from . import environment, joining, launch, mpirun, processes, signals
+from . import environment, mpirun, processes, signals
 from .census import Census
 from .desk import Desk
 from .ending import DONE, SWEEPING, Ending
@@ -22,8 +22,9 @@ from .ranks import ENDED, RUNNING
 from .resume import resume
 from .roster import Roster
 from .run_folder import read_json, write_json
-from .setup import SetupRun
 from .sizes import SizeIndex
+from .starting import Starting
+from .together import Together
 
 _PR_SET_CHILD_SUBREAPER = 36  # prctl(2), Linux 3.4
 _RETRY = 2.0
@@ -41,6 +42,7 @@ class Supervisor:
         ending: how it comes to its end.
         events: its record.
         loop: what it waits in.
+        starting, together: how it comes to run ranks, and its part in what all nodes do.
     """
 
     def __init__(self, folder, plan, base, secrets):
@@ -59,14 +61,12 @@ class Supervisor:
         self.events = EventLog(folder.events)
         self.ending = Ending(self)
         self._index = SizeIndex(folder.log_dir(plan))
-        self.roster = Roster(folder, plan, self.events, self._index, self._on_failure, self._launcher_settled)
+        self.roster = Roster(folder, plan, self.events, self._index, self._on_failure, self._settled)
         self.census = Census(plan, self.roster)
         self.joining = Joining(self)
         self.finishing = Finishing(self)
-        self._base = base
-        self._secrets = secrets
-        self._setup = None
-        self._launched = False
+        self.starting = Starting(self, base, secrets)
+        self.together = Together(self)
         self._degraded = set()
         self._desk = None
         self._state = ("starting", None)
@@ -94,79 +94,23 @@ class Supervisor:
         _become_subreaper()
         self._listen_to_signals()
         if resumed:
-            self._launched = True
+            self.starting.launched = True
             self.joining.close("the supervisor was killed before this rank had started")
             resume(self)
         else:
             self.events.append("supervisor_started", pid=os.getpid(), boot=processes.boot_id())
         self._desk = Desk(self)
+        self.together.begin(resumed)
         if self.ending.phase == NOT_ENDING:
             self.write_state("running" if resumed else "starting")
         os.write(ready, str(os.getpid()).encode("ascii"))
         os.close(ready)
         if not resumed:
-            self._begin()
+            self.starting.begin()
         while self.ending.phase != DONE:
             self.loop.step(self._patience())
             self._tick()
         self._finish()
-
-    def _begin(self):
-        if not self.plan["setup"]:
-            self._launch(self._base)
-            return
-        marked = dict(self._base)
-        marked.update(self._marks)
-        processes_planned = self.plan["processes"]
-        cwd = processes_planned[0]["cwd"] if processes_planned else None
-        self._setup = SetupRun(self.plan["setup"], marked, cwd)
-        for fd in self._setup.fds:
-            self.loop.watch(fd, partial(self._read_setup, fd))
-
-    def _launch(self, base):
-        self._launched = True
-        if joining.is_needed(self.plan):
-            self.joining.open(joining.environment_of_ranks(base, self.plan, self._secrets, self.folder.path))
-        for index, process in enumerate(self.plan["processes"]):
-            if mpirun.is_joined(process):
-                continue
-            secrets = {} if mpirun.is_mpirun(process) else self._secrets
-            env = environment.for_process(base, self.plan, process, secrets, self.folder.path)
-            if process["launcher"]:
-                self._start_launcher(self.roster.launchers[index], env)
-            else:
-                self._start_shim(self.roster.ranks[process["ranks"][0]], env)
-        self._secrets = {}
-        if self.ending.phase == NOT_ENDING:
-            self.write_state("running")
-
-    def _start_shim(self, rank, env):
-        try:
-            rank.shim_pid = launch.fork_shim(self.folder, self.plan, rank.process, env)
-        except OSError as error:
-            self.roster.shim_not_forked(rank, "no process for it: {}".format(error.strerror))
-            return
-        rank.shim_start = processes.start_of(rank.shim_pid)
-
-    def _start_launcher(self, launcher, env):
-        try:
-            launcher.pid, launcher.pipe = launch.fork_launcher(self.folder, self.plan, launcher.process, env)
-        except OSError as error:
-            message = "no process for it: {}".format(error.strerror)
-            self.roster.start_failed(None, launcher.process, message)
-            self.roster.launcher_ended(launcher, 126, None, message)
-            return
-        launcher.start = processes.start_of(launcher.pid)
-        self.loop.watch(launcher.pipe, partial(self._launcher_settled, launcher))
-
-    def _launcher_settled(self, launcher):
-        """Its pipe has ended: it was exec'ed. One that says why not ends at once, and is dealt with then."""
-        self.loop.forget(launcher.pipe)
-        if launcher.settle():
-            return
-        self.events.append(
-            "launcher_started", process=launcher.process, pid=launcher.pid, start=launcher.start
-        )
 
     def _finish(self):
         self._index.look([rank.log for rank in self.roster.ranks.values() if rank.pid])
@@ -184,7 +128,7 @@ class Supervisor:
             pass
 
     def _final_state(self):
-        if self.ending.asked:
+        if self.ending.asked or (self.ending.begun and self.ending.begun["by"]):
             return "stopped"
         ended = len(self.roster.in_state(ENDED)) == len(self.roster.ranks)
         return "succeeded" if ended and not self.roster.failed and not self.ending.left else "failed"
@@ -199,15 +143,23 @@ class Supervisor:
         }
 
     def _linger(self):
-        """While the disk takes no events, stay for those who ask: the exits are known nowhere else."""
+        """Stay while other nodes need us, and while the disk takes no events, which are nowhere else."""
         deadline = time.monotonic() + _LINGER
-        while time.monotonic() < deadline:
-            state = read_json(self.folder.state) or {}
-            if not state.get("ended"):
-                self.write_state(*self._state)
-            if not self.events.flush() and (read_json(self.folder.state) or {}).get("ended"):
-                return
-            self.loop.step(_RETRY)
+        while True:
+            now = time.monotonic()
+            may_leave, written = self.together.may_leave(now), self._is_written()
+            if may_leave and (written or now > deadline):
+                break
+            self.together.tick(now)
+            due = min(now + _RETRY, self.together.due() or now + _RETRY)
+            self.loop.step(max(0.0, due - time.monotonic()))
+        self.together.close()
+
+    def _is_written(self):
+        """Whether the disk has taken the end; tries again."""
+        if not (read_json(self.folder.state) or {}).get("ended"):
+            self.write_state(*self._state)
+        return not self.events.flush() and bool((read_json(self.folder.state) or {}).get("ended"))
 
     def write_state(self, state, ended=None):
         """Replace supervisor.json."""
@@ -243,9 +195,7 @@ class Supervisor:
     def _patience(self):
         now = time.monotonic()
         due = [self._index.due(), self.ending.due(now), self._desk.due(), self.roster.lookout.due or None]
-        due.append(self.finishing.due())
-        if self._setup is not None:
-            due.append(self._setup.deadline())
+        due += [self.finishing.due(), self.starting.due(), self.together.due()]
         return max(0.0, min(moment for moment in due if moment is not None) - now)
 
     def _tick(self):
@@ -255,9 +205,8 @@ class Supervisor:
             self.roster.lookout.check(now)
         if now >= self._index.due():
             self._index.look([rank.log for rank in self.roster.in_state(RUNNING)])
-        if self._setup is not None and now >= self._setup.deadline():
-            self._signal_setup(signal.SIGKILL)
-            self._setup_ended(None)
+        self.starting.tick(now)
+        self.together.tick(now)
         self.finishing.tick(now)
         self.ending.tick(now)
         self._desk.tick(now)
@@ -273,39 +222,8 @@ class Supervisor:
                 return
             if pid == 0:
                 return
-            if self._setup is not None and pid == self._setup.pid:
-                killed = os.WIFSIGNALED(status)
-                self._setup_ended(128 + os.WTERMSIG(status) if killed else os.WEXITSTATUS(status))
-            else:
+            if not self.starting.child_ended(pid, status):
                 self.roster.child_ended(pid, status)
-
-    # -- setup ------------------------------------------------------------------------------------------
-
-    def _read_setup(self, fd):
-        if not self._setup.read(fd):
-            self.loop.forget(fd)
-
-    def _setup_ended(self, status):
-        setup, self._setup = self._setup, None
-        for fd in setup.fds:
-            self.loop.forget(fd)
-        base, failure = setup.ended(status)
-        if self.ending.phase != NOT_ENDING:
-            self.joining.close("the run is ending")
-            self.roster.none_started()
-        elif failure is None:
-            self._launch(base)
-        else:
-            self._launched = True
-            self.events.append("setup_failed", **failure)
-            self.joining.close("setup failed on this node: {}".format(failure["line"]))
-            self.roster.none_started()
-
-    def _signal_setup(self, number):
-        try:
-            os.killpg(self._setup.pid, number)
-        except OSError:
-            pass
 
     # -- what the others need -----------------------------------------------------------------------------
 
@@ -321,22 +239,30 @@ class Supervisor:
         if self.roster.started(message) and self.ending.phase != NOT_ENDING:
             self.roster.send(self.roster.find(message), signal.SIGTERM)
 
+    def is_joined(self):
+        """Whether another node's mpirun starts this node's ranks, and may still do so."""
+        joined = any(mpirun.is_joined(process) for process in self.plan["processes"])
+        return joined and self.roster.stopping_since is None
+
+    def _settled(self, launcher):
+        self.starting.launcher_settled(launcher)
+
     def _on_failure(self, why, rank):
         stop = self.plan["stop"]
         if stop["on_rank_failure"] == "stop" or why != "rank_failed":
             self.ending.begin(why, signals.number(stop["signal"]), stop["grace"], rank)
 
-    def announce_stop(self, why, rank, number, grace):
+    def announce_stop(self, begun):
         """Record that a stop begins."""
         self.roster.stopping_since = time.time()
         self.roster.leave_out_waiting()
-        self.events.append("stopping", why=why, rank=rank, signal=signals.name(number), grace=grace)
+        told = {name: begun[name] for name in ("why", "rank", "signal", "grace")}
+        self.events.append("stopping", **dict(told, **begun["by"]))
         self.write_state("stopping")
 
     def send_all(self, number):
         """Send a signal to setup, ranks, launchers, and what ended ranks have left in their groups."""
-        if self._setup is not None:
-            self._signal_setup(number)
+        self.starting.signal(number)
         left = self.roster.left_groups()
         if left:
             for stat in self.processes_left().values():
@@ -353,15 +279,15 @@ class Supervisor:
     def processes_left(self):
         """The run's live processes on this node: {pid: Stat}. Shims that still have to tell are left out."""
         found = processes.of_run(self._marks, os.getpid())
-        for pid in self.roster.shims() + self.finishing.own():
+        for pid in self.roster.shims():
             found.pop(pid, None)
         return found
 
     def is_quiet(self):
         """Whether all that was started has ended, so that only strays can be left."""
-        if self._setup is not None or (not self._launched and self.ending.phase == NOT_ENDING):
+        if not self.starting.is_through():
             return False
-        if not self._launched:
+        if not self.starting.launched:
             return True
         if not self.roster.all_ended():
             return False

@@ -112,7 +112,7 @@ class TensorFlow(Framework):
             replace(
                 process,
                 role=f"{here[process.ranks[0]].kind} {here[process.ranks[0]].index}",
-                ends_with=_end(here[process.ranks[0]], tasks, addresses, servers),
+                ends_with=_end(here[process.ranks[0]], tasks, servers),
             )
             for process in work.processes
         )
@@ -169,15 +169,15 @@ def _is_blind(task: Task, servers: bool, training: bool) -> bool:
     return task.kind == "ps" or (task.kind == "chief" and servers)
 
 
-def _end(task: Task, tasks: Sequence[Task], addresses: dict[int, str], servers: bool) -> EndsWith | None:
+def _end(task: Task, tasks: Sequence[Task], servers: bool) -> EndsWith | None:
     if not servers:
         return None
     chief = tuple(other.rank for other in tasks if other.kind == "chief")
     if chief and task.kind in ("ps", "worker"):
-        return EndsWith(chief, tuple(addresses[rank] for rank in chief))
+        return EndsWith(chief)
     if not chief and task.kind == "ps":
         workers = tuple(other.rank for other in tasks if other.kind == "worker")
-        return EndsWith(workers, tuple(addresses[rank] for rank in workers))
+        return EndsWith(workers)
     return None
 
 

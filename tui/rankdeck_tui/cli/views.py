@@ -14,6 +14,7 @@ from rankdeck_runs import events as record_events
 from rankdeck_runs import layout
 from rankdeck_runs.sanitise import plain
 from rankdeck_runs.states import NodeState, RankState
+from rankdeck_tui import words
 from rankdeck_tui.cli import output, wording
 from rankdeck_tui.cli.ranklines import LinePrinter, launcher_sources, rank_sources
 from rankdeck_tui.cli.tail import Tail
@@ -83,11 +84,15 @@ class LinesView:
 class RunView:
     """What `rankdeck run` shows: ranks' lines on stdout, changes of state on stderr."""
 
+    WAIT_SECONDS = 10.0
+    """Between two lines that say for how long nodes have been waited for."""
+
     def __init__(self, logs: Path) -> None:
         self._lines = LinesView(logs)
         self._said: dict[str, str] = {}
         self._lost: set[str] = set()
         """Nodes whose connection is lost."""
+        self._said_at = 0.0
 
     def show(self, snapshot: RunSnapshot) -> int:
         """Prints new lines, and what has changed."""
@@ -109,6 +114,7 @@ class RunView:
                 self._say_once(node.name, f"{node.name}: {node.message}")
             if node.state is NodeState.LOST:
                 self._lost.add(node.name)
+        self._say_waits(snapshot)
         for past in snapshot.earlier_attempts:
             self._say_once(f"attempt {past.attempt}", past.text)
         for rank in snapshot.ranks:
@@ -119,6 +125,14 @@ class RunView:
                 )
         for note in snapshot.notes:
             self._say_once(note, note)
+
+    def _say_waits(self, snapshot: RunSnapshot) -> None:
+        waits = [(node.name, node.awaited) for node in snapshot.nodes if node.awaited is not None]
+        if not waits or time.monotonic() - self._said_at < self.WAIT_SECONDS:
+            return
+        self._said_at = time.monotonic()
+        longest = words.duration(time.time() - min(since for _, since in waits))
+        output.say(f"ranks begin together: waiting for {', '.join(name for name, _ in waits)}, {longest}")
 
     def _say_once(self, key: str, message: str) -> None:
         if self._said.get(key) != message:

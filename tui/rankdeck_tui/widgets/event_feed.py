@@ -123,7 +123,9 @@ def _attempt_started(event: Mapping[str, Any]) -> Said:
 
 def _stopping(event: Mapping[str, Any]) -> Said:
     why = text(event, "why")
-    if why == "rank_failed":
+    if "peer" in event:
+        why = text(event, "message")
+    elif why == "rank_failed":
         why = f"rank {integer(event, 'rank')} failed"
     elif why == "launcher_ended":
         why = "the launcher has ended"
@@ -131,6 +133,16 @@ def _stopping(event: Mapping[str, Any]) -> Said:
         why = "these are not the ranks of the plan"
     grace = number(event, "grace")
     return f"stopping: {why}; SIG{text(event, 'signal')}, {words.duration(grace)} grace", "warn"
+
+
+def _waiting(event: Mapping[str, Any]) -> Said:
+    others = ", ".join(f"{text(peer, 'peer')} ({text(peer, 'what')})" for peer in objects(event, "on"))
+    return f"ranks begin together: waiting for {others}", "warn"
+
+
+def _unreachable(event: Mapping[str, Any]) -> Said:
+    limit = words.duration(number(event, "limit"))
+    return f"hears nothing of {text(event, 'peer')}: stops after {limit} of silence", "lost"
 
 
 def _swept(event: Mapping[str, Any]) -> Said:
@@ -181,6 +193,11 @@ _TOLD: Final = {
     "attempt_started": _attempt_started,
     "rank_unknown": lambda e: (f"rank {integer(e, 'rank')} is gone: {text(e, 'why')}", "warn"),
     "start_failed": lambda e: (f"could not start: {text(e, 'message')}", "bad"),
+    "ready": lambda e: ("ready to start its ranks", "dim"),
+    "waiting": _waiting,
+    "all_ready": lambda e: ("all nodes are ready", "dim"),
+    "node_unreachable": _unreachable,
+    "node_reachable": lambda e: (f"hears of {text(e, 'peer')} again", "good"),
     "stopping": _stopping,
     "finishing": lambda e: ("stopping those whose work is done", "text"),
     "killing": lambda e: ("the grace is over: SIGKILL", "bad"),

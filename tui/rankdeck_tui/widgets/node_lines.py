@@ -41,7 +41,8 @@ def node_lines(
     for node in snapshot.nodes:
         lines.append(_head(node, links.get(node.name), ages.get(node.name), look, now, width))
         if node.message:
-            lines.append([("  ", look.ink.text), (node.message, look.ink.warn)])
+            since = "" if node.awaited is None else f", {words.duration(now - node.awaited)}"
+            lines.append([("  ", look.ink.text), (node.message + since, look.ink.warn)])
         sample = samples.get(node.name)
         if sample is not None and not node.state.is_terminal:
             lines += _sample(sample, ages.get(node.name, 0.0) > STALE, look, width)

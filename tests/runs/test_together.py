@@ -1,4 +1,4 @@
-"""What one node is told because of another: an mpirun's end, and the end of those whom ranks serve."""
+"""What happens on one node because of another: an mpirun ends, ranks that others serve, a failure."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_nodes_do_not_wait_for_an_mpirun_that_has_ended(engine, mpi, pool):
     assert snapshot.state is RunState.FAILED
     assert snapshot.cause.node == "127.0.0.1"
     assert "ORTE was unable to reliably start" in snapshot.cause.message
-    assert [node.state for node in snapshot.nodes] == [NodeState.FAILED, NodeState.FAILED]
+    assert [node.state for node in snapshot.nodes] == [NodeState.FAILED, NodeState.STOPPED]
 
 
 @needs_open_mpi
@@ -121,7 +121,7 @@ if task == "ps":
 
 
 def test_servers_end_when_those_of_other_nodes_are_done(engine, pool, tmp_path):
-    """Nothing listens at the tasks' addresses: only who follows the run can know."""
+    """Nothing listens at the tasks' addresses: the supervisors tell each other."""
     (tmp_path / "ps.py").write_text(PS)
     (tmp_path / "tensorflow.py").write_text("")  # asked for before the start; the program does without
     profile = Profile(
