@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+from textual._context import visible_screen_stack
 from textual.pilot import Pilot
 
 from rankdeck_profiles import planner
@@ -117,6 +118,8 @@ def engine_of(app: RankdeckApp) -> DeskEngine:
 
 def rows(app: RankdeckApp) -> list[str]:
     """The screen as rows of text."""
+    # A dialog that is drawn here first keeps what it is drawn upon: it must be what the app draws it upon.
+    visible_screen_stack.set(app._background_screens)
     return [strip.text.rstrip() for strip in app.screen._compositor.render_strips()]
 
 
