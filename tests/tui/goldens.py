@@ -33,7 +33,7 @@ async def check(app: RankdeckApp, name: str, place: Path) -> None:
     while shown != wanted and time.monotonic() < deadline:
         await asyncio.sleep(0.05)
         shown = _shown(app, place)
-    assert shown == wanted, f"{path} differs; RANKDECK_GOLDENS=write writes it anew"
+    assert shown == wanted, f"{path} differs; RANKDECK_GOLDENS=write writes it anew:\n{shown}"
 
 
 async def _settled(app: RankdeckApp, place: Path) -> str:
