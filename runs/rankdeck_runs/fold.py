@@ -51,7 +51,7 @@ class Fold:
         node.link_lost = None
         node.asked = True
         if handle := node_events.HANDLERS.get(ev):
-            handle(self._state, node, event)
+            handle(self._state, node, node.by_our_clock(event))
         return True
 
     def last_seq(self, node: str) -> int:

@@ -64,10 +64,12 @@ class FoldedNode:
             self.ahead.discard(self.contiguous)
         return True
 
-    def our_time(self, event: Mapping[str, Any]) -> float:
-        """When its event was, by the login side's clock."""
-        t = number(event, "t") or 0.0
-        return t - self.skew if abs(self.skew) > SKEW_THAT_COUNTS else t
+    def by_our_clock(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Its event with the time that the login side's clock showed then."""
+        t = number(event, "t")
+        if t is None or abs(self.skew) <= SKEW_THAT_COUNTS:
+            return event
+        return {**event, "t": t - self.skew}
 
 
 @dataclass(slots=True)
@@ -158,7 +160,7 @@ class Folded:
         self, node: FoldedNode, event: Mapping[str, Any], kind: CauseKind, message: str, **more: Any
     ) -> None:
         """Note a failure that the node's event tells of."""
-        self.failures.append(Failure(node.our_time(event), node.name, kind, message, **more))
+        self.failures.append(Failure(number(event, "t") or 0.0, node.name, kind, message, **more))
 
 
 def from_plan(run_id: str, plan: Mapping[str, Any]) -> Folded:

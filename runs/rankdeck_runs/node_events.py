@@ -146,11 +146,11 @@ def _stopping(state: Folded, node: FoldedNode, event: Event) -> None:
         state.named = Named(about.name, rank)
     if why in ("not_ready", "node_lost"):
         message = text(event, "message").removeprefix(f"{about.name}: ")
-        state.failures.append(Failure(node.our_time(event), about.name, CauseKind.NODE, message))
+        state.failures.append(Failure(number(event, "t") or 0.0, about.name, CauseKind.NODE, message))
 
 
 def _waiting(state: Folded, node: FoldedNode, event: Event) -> None:
-    since = node.our_time(event) - (number(event, "seconds") or 0.0)
+    since = (number(event, "t") or 0.0) - (number(event, "seconds") or 0.0)
     awaited = {text(peer, "peer"): text(peer, "what") for peer in objects(event, "on")}
     for other in state.nodes.values():
         other.awaited = (awaited[other.name], since) if other.name in awaited else None

@@ -8,6 +8,7 @@ import random
 import time
 
 from rankdeck_backends.base import NodeError, NodeRefusal, Step
+from rankdeck_backends.connection import AgentConnection
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import BackendKind
 from rankdeck_runs.errors import without_node
@@ -16,7 +17,7 @@ from rankdeck_runs.live import LinkState
 from rankdeck_runs.mirror import GapError
 from rankdeck_runs.node_session import NodeSession, beside
 from rankdeck_runs.runwriter import RunWriter
-from rankdeck_runs.targets import Target, read_targets
+from rankdeck_runs.targets import Target, another_machine, read_targets
 
 RETRY_FIRST = 0.5
 RETRY_MOST = 5.0
@@ -52,6 +53,7 @@ class NodeFollower:
         self._whole = whole
         self._rewatch = asyncio.Event()
         self._reconnect = asyncio.Event()
+        self._reached: AgentConnection | None = None
 
     async def run(self) -> None:
         """Follow until all is here; a lost link is made again and again."""
@@ -60,7 +62,7 @@ class NodeFollower:
             self._set_link(LinkState.CONNECTING)
             try:
                 async with self._links.use(self._backend, self.target.node) as connection:
-                    self._linked()
+                    self._linked(connection)
                     delay = RETRY_FIRST
                     await self._session(NodeSession(connection, self.target, self._writer))
                     why: Exception | None = None
@@ -79,7 +81,7 @@ class NodeFollower:
             return True
         try:
             async with self._links.use(self._backend, self.target.node) as connection:
-                self._linked()
+                self._linked(connection)
                 session = NodeSession(connection, self.target, self._writer)
                 brought: tuple[str, ...] | None = None
                 # Which logs there are may come to light only by the events that come with them.
@@ -156,7 +158,8 @@ class NodeFollower:
                 self._fetched()
         return self.target.fetched
 
-    def _linked(self) -> None:
+    def _linked(self, connection: AgentConnection) -> None:
+        self._reached = connection
         self._writer.own_event(
             "link_up", node=self.target.name, skew=self._links.skew(self._backend, self.target.node)
         )
@@ -187,6 +190,9 @@ class NodeFollower:
         message = without_node(self.target.name, refusal.message)
         self._set_link(LinkState.LOST, message)
         if any(problem.kind != "missing" for problem in refusal.problems):
+            return
+        if self._reached is not None and (wrong := another_machine(self.target, self._reached)):
+            self._lost(wrong)
             return
         target = self.target
         started = target.dir is not None

@@ -11,7 +11,7 @@ from rankdeck_runs.errors import problems_of
 from rankdeck_runs.gathering import from_all
 from rankdeck_runs.links import Links
 from rankdeck_runs.states import SweptProcess
-from rankdeck_runs.targets import Target, run_folder
+from rankdeck_runs.targets import Target, another_machine, run_folder
 from rankdeck_runs.values import integer, number, objects, text
 
 
@@ -87,6 +87,8 @@ async def stop_nodes(
                 grace=grace,
                 force=force,
             )
+            if reply.header.get("state") is None and (wrong := another_machine(target, connection)):
+                raise wrong
             return reply.header
 
     answers, failed = await from_all({target.name: one(target) for target in targets})

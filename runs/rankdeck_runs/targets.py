@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rankdeck_backends.base import NodeError, Step
 from rankdeck_backends.connection import AgentConnection
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import BackendKind, OnRankFailure, PoolNode, StopPolicy
@@ -25,6 +26,8 @@ class Target:
     log_names: tuple[str, ...]
     """Every log of the node, as the protocol names them: those of the plan, and of ranks that were dealt out
     to it or started again."""
+    hostname: str = ""
+    """What the machine that was reached when the run was prepared called itself; empty: not recorded."""
     asked: float | None = None
     """When its start was sent; None: never."""
     dir: str | None = None
@@ -92,6 +95,9 @@ def read_targets(record: Record) -> Targets:
         if event["ev"] == "run_created":
             created = event
             by_name = _planned(plan, event)
+            for name, facts in record.facts().items():
+                if name in by_name and isinstance(facts, dict):
+                    by_name[name].hostname = text(facts, "hostname")
         else:
             _note(by_name.get(text(event, "node")), event)
     try:
@@ -110,6 +116,22 @@ def read_targets(record: Record) -> Targets:
 
 def _world_size(plan: Mapping[str, Any]) -> int:
     return sum(len(integers(node, "ranks")) for node in objects(plan, "nodes"))
+
+
+def another_machine(target: Target, connection: AgentConnection) -> NodeError | None:
+    """Why a node that knows nothing of the run may be another one than that on which it was started; or None.
+
+    Containers on one machine share a boot id, and a machine booted again has another: only the name tells.
+    """
+    found = text(connection.hello, "host")
+    if not target.hostname or not found or target.hostname == found:
+        return None
+    return NodeError(
+        target.name,
+        Step.CONNECT,
+        f"this is another machine (host name {found}) than the one of the run ({target.hostname})",
+        "the ssh config, or the name service, leads elsewhere than when the run was started",
+    )
 
 
 def run_folder(target: Target, run_id: str, connection: AgentConnection) -> str:

@@ -207,7 +207,6 @@ def test_a_failing_nvidia_smi_is_quoted(
             "missing",
             "no run is there",
         ),
-        ("stop", {"dir": "/no/such/run"}, "missing", "no run is there"),
         ("start", {"run": "r"}, "bad_request", "plan is missing"),
         ("start", {"plan": rank_plan("true", run="../up")}, "bad_request", "names a folder"),
         ("start", {"plan": rank_plan("true", stop={"signal": "PANIC"})}, "bad_request", "PANIC"),

@@ -109,7 +109,8 @@ def test_a_grandchild_in_another_session_is_swept(session: Client) -> None:
 
 
 def test_what_a_finished_rank_leaves_behind_is_swept(session: Client) -> None:
-    run = Run(session, rank_plan("setsid sleep 600 & echo $!"))
+    until_it_sleeps = 'until [ "$(cat /proc/$!/comm)" = sleep ]; do sleep 0.05; done'
+    run = Run(session, rank_plan(f"setsid sleep 600 & echo $!; {until_it_sleeps}"))
     assert run.end() == "succeeded"
     stray = int(run.log("0.out"))
     assert not is_alive(stray)

@@ -151,6 +151,17 @@ def test_a_skewed_clock_does_not_make_a_follower_the_first(story):
     assert story.snapshot.cause.rank == 0
 
 
+def test_times_are_by_our_own_clock(story):
+    story.login("link_up", node="n2", skew=-7200.0)
+    story.running()
+    for event in story.events:
+        if event.get("node") == "n2" and "seq" in event:
+            event["t"] -= 7200.0
+    ranks = story.snapshot.ranks
+    assert abs(ranks[2].started - ranks[0].started) < 60
+    assert abs(story.snapshot.timing.started - ranks[0].started) < 60
+
+
 def test_ranks_that_we_stopped_have_not_failed(story):
     story.running()
     story.ended(2, 1)

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -105,3 +106,26 @@ def test_a_node_out_of_reach_is_named_and_the_rest_is_shown(site: Site) -> None:
         site.cluster.heal("cut", "n4")
     site.assert_every_byte(8, run)
     assert site.show(run)["state"] == "succeeded"
+
+
+def test_a_reader_that_reaches_another_machine_settles_nothing(site: Site) -> None:
+    """With another ssh config `n1` may be anywhere; that machine knows nothing of the run."""
+    site.save_ring("ring", *LASTING, nodes=1)
+    run = site.shell("run", "ring", "--detach").stdout.strip()
+    config = Path(site.shell.environment["RANKDECK_SSH_CONFIG"])
+    text = config.read_text()
+    one, two = (re.search(rf"Host {node}\n(.*\n)*?.*HostName (\S+)", text) for node in ("n1", "n2"))
+    assert one is not None
+    assert two is not None
+    swapped = site.shell.write(
+        "swapped", text.replace(one[2], "@").replace(two[2], one[2]).replace("@", two[2])
+    )
+    wrong = {"RANKDECK_SSH_CONFIG": str(swapped)}
+    shown = site.shell("show", run, status=None, **wrong)
+    assert "this is another machine (host name n2) than the one of the run (n1)" in shown.stderr
+    stopped = site.shell("stop", run, status=1, **wrong)
+    assert "this is another machine (host name n2) than the one of the run (n1)" in stopped.stderr
+    assert site.show(run)["state"] in ("starting", "running", "stopping")
+    assert site.shell.json("stop", run)["gone"] is True
+    site.assert_every_byte(2, run)
+    site.assert_nothing_runs()
