@@ -216,6 +216,7 @@ def test_ranks_whose_run_folder_is_gone_are_ended(session: Client) -> None:
     pids = run.pids()
     for name in ("0.out", "1.out"):
         run.wait_log(name, b"ready")
+    supervisor = run.event("supervisor_started")["pid"]
     shutil.rmtree(run.dir)
     number = session.send("stop", dir=run.dir, signal="TERM", grace=1.5, force=False)
     answer = session.reply(number)[0]
@@ -224,6 +225,10 @@ def test_ranks_whose_run_folder_is_gone_are_ended(session: Client) -> None:
     told = session.of(number, "stopping")
     assert {process["pid"] for process in told[0]["left"]} >= set(pids)
     assert pids[1] in {process["pid"] for process in answer["swept"]}
+    deadline = time.monotonic() + 60
+    while is_alive(supervisor):
+        assert time.monotonic() < deadline, "the supervisor waits for a folder that is gone"
+        time.sleep(0.1)
 
 
 def test_a_folder_that_never_was_has_nothing_to_stop(session: Client, tmp_path: Path) -> None:

@@ -156,7 +156,9 @@ class Supervisor:
         self.together.close()
 
     def _is_written(self):
-        """Whether the disk has taken the end; tries again."""
+        """Whether the disk has taken the end, or the folder is gone, where nobody looks; tries again."""
+        if not os.path.isdir(self.folder.path):
+            return True
         if not (read_json(self.folder.state) or {}).get("ended"):
             self.write_state(*self._state)
         return not self.events.flush() and bool((read_json(self.folder.state) or {}).get("ended"))
