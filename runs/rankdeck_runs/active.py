@@ -22,7 +22,7 @@ from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import Pool, PoolNode, Profile
 from rankdeck_profiles.nodes import folded
 from rankdeck_runs import layout
-from rankdeck_runs.transport import Transport
+from rankdeck_runs.transport import Network, Transport
 from rankdeck_runs.values import number, text
 
 if TYPE_CHECKING:
@@ -259,7 +259,8 @@ def _measured(pair: tuple[str, str], snapshot: RunSnapshot, log: str) -> Measure
 
 
 def _words(transports: Iterable[Transport]) -> str:
-    return ", ".join(dict.fromkeys(f"{each.library} {each.words}" for each in transports if each.connected))
+    known = [each for each in transports if each.connected or each.network is Network.NONE]
+    return ", ".join(dict.fromkeys(f"{each.library} {each.words}" for each in known))
 
 
 def slow_ones(found: Sequence[Measured]) -> dict[tuple[str, str], float]:

@@ -57,7 +57,9 @@ def nccl_twice(node: ProbedNode, pool: ProbedPool) -> Outcome:
         evidence.append(Evidence.of("torch.cuda.nccl.version()", loaded))
     if loaded and wheel and loaded != wheel:
         return failed(f"torch brings NCCL {wheel}, but {loaded} is loaded: {listed}", *evidence)
-    return warned(f"several NCCLs are found: {listed}", *evidence)
+    others = ", ".join(path for path, version in libraries if version != (loaded or libraries[0][1]))
+    fix = f"bring {others} to the same version, or see that nothing loads it (LD_LIBRARY_PATH, LD_PRELOAD)"
+    return warned(f"several NCCLs are found: {listed}", *evidence, fix=fix)
 
 
 def cuda_driver(node: ProbedNode, pool: ProbedPool) -> Outcome:
