@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 import cluster
 import terminal
+
+# What tests start inherits these. Textual takes its size from them before it asks the terminal.
+for _name in ("COLUMNS", "LINES"):
+    os.environ.pop(_name, None)
+# Ignored in the background of a script, or under nohup.
+for _signal, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_signal) is signal.SIG_IGN:
+        signal.signal(_signal, _usual)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -28,6 +29,11 @@ class RecordingError(RankdeckError):
     """Recorded nodes can't be read or written."""
 
 
+MOST_BYTES = 64 << 20
+"""A recorded node is some tens of KiB, with hundreds of cards and modules under one MiB."""
+_MADE_BY = "`rankdeck check --record DIR` makes such files"
+
+
 def make_folder(folder: Path) -> None:
     """Make the folder for a record before anything is read, so that what can't be written is known at once.
 
@@ -49,15 +55,21 @@ def write(folder: Path, readings: Mapping[str, Readings]) -> list[Path]:
         RecordingError: the folder can't be written.
     """
     written = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for node, each in readings.items():
-            path = folder / f"{_UNSAFE.sub('_', node)}.json"
-            document = {"schema": SCHEMA, "node": node, **without_secrets(each).to_json()}
-            path.write_text(json.dumps(document, indent=1) + "\n", encoding="ascii")
-            written.append(path)
-    except OSError as problem:
-        raise RecordingError(f"{problem.filename}: cannot be written: {problem.strerror}") from None
+    for node, each in readings.items():
+        path = folder / f"{_UNSAFE.sub('_', node)}.json"
+        document = {"schema": SCHEMA, "node": node, **without_secrets(each).to_json()}
+        unfinished = path.with_name(f".{path.name}.unfinished")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            unfinished.write_text(json.dumps(document, indent=1) + "\n", encoding="ascii")
+            unfinished.replace(path)
+        except OSError as problem:
+            with contextlib.suppress(OSError):
+                unfinished.unlink()
+            raise RecordingError(
+                f"{path} can't be written: {problem.strerror}", "make room there, or name another folder"
+            ) from None
+        written.append(path)
     return written
 
 
@@ -104,7 +116,7 @@ def _files(paths: Iterable[Path]) -> Iterable[Path]:
         if not path.is_dir():
             yield path
             continue
-        inside = sorted(path.glob("*.json"))
+        inside = sorted(each for each in path.glob("*.json") if not each.is_dir())
         if not inside:
             raise RecordingError(
                 f"{path}: no recorded nodes are in it", "`rankdeck check --record DIR` makes them"
@@ -114,15 +126,22 @@ def _files(paths: Iterable[Path]) -> Iterable[Path]:
 
 def _node(path: Path) -> tuple[str, Readings]:
     try:
-        document = json.loads(path.read_bytes())
+        if path.exists() and not path.is_file():
+            raise RecordingError(f"{path} is no file", _MADE_BY)
+        with path.open("rb") as file:
+            raw = file.read(MOST_BYTES + 1)
     except OSError as problem:
-        raise RecordingError(f"{path}: {problem.strerror}") from None
+        raise RecordingError(f"{path}: {problem.strerror}", _MADE_BY) from None
+    if len(raw) > MOST_BYTES:
+        raise RecordingError(f"{path}: over {MOST_BYTES >> 20} MiB: no recorded node", _MADE_BY)
+    try:
+        document = json.loads(raw)
     except (ValueError, RecursionError) as problem:
-        raise RecordingError(f"{path}: no JSON: {problem}") from None
+        raise RecordingError(f"{path}: no JSON: {problem}", _MADE_BY) from None
     if not isinstance(document, dict) or not document.keys() & {"files", "commands", "syscalls"}:
         raise RecordingError(
             f"{path}: no recorded node: an object with files, commands and syscalls is expected",
-            "`rankdeck check --record DIR` makes such files",
+            _MADE_BY,
         )
     schema = document.get("schema", SCHEMA)
     if schema != SCHEMA:
@@ -132,7 +151,7 @@ def _node(path: Path) -> tuple[str, Readings]:
     try:
         readings = Readings.from_json(document)
     except ValueError as problem:
-        raise RecordingError(f"{path}: {problem}") from None
+        raise RecordingError(f"{path}: {problem}", _MADE_BY) from None
     name = document.get("node") or document.get("case") or path.stem
     return str(name), readings
 

@@ -19,6 +19,11 @@ GPU_SECONDS = 5.0
 """gpu.jsonl keeps one sample of each node in so many seconds."""
 
 
+STEADY_SECONDS = 8.0
+"""A record that could not be written counts as writable again after so long without another failure: longer
+than nodes are left alone before they are asked again (`node_follow.RETRY_MOST`)."""
+
+
 class RunWriter:
     """Takes in what nodes send: first to disk, then to the live view. So nothing is shown that can be lost.
 
@@ -41,6 +46,7 @@ class RunWriter:
         self.mirror = Mirror(record.logs_path)
         self._on_event = on_event
         self._offset = offset
+        self._failed_at = 0.0
         self._gpu_written: dict[str, float] = {}
 
     def own_event(self, ev: str, **fields: Any) -> None:
@@ -118,12 +124,17 @@ class RunWriter:
         try:
             yield
         except OSError as error:
+            self._failed_at = time.monotonic()
             self.live.set_unwritten(error.strerror or str(error))
             raise
-        self.live.set_unwritten("")
+        # A full disk takes a few bytes now and then: that is no sign that it takes the rest.
+        if self.live.unwritten and time.monotonic() - self._failed_at > STEADY_SECONDS:
+            self.live.set_unwritten("")
 
     def _take(self, event: Mapping[str, Any]) -> None:
         with self._told():
             events.append(self.record.events_path, event)
+        if event["ev"] == "complete":
+            self.live.set_unwritten("")
         if self.live.apply(event) and self._on_event is not None:
             self._on_event(event)

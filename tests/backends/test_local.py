@@ -59,7 +59,6 @@ async def test_the_agent_has_the_users_environment(monkeypatch, tmp_path):
         assert [problem["value"] for problem in reply.header["problems"]] == ["no-such-tool"]
         refusal = NodeRefusal.from_check("here", reply.header["problems"])
         assert "no-such-tool" in str(refusal)
-        assert "install it there" in refusal.hint
         await connection.close()
 
 

@@ -22,7 +22,6 @@ class Terminal:
         self.seen = ""
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
-            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup tests ignore it, and so would this
             os.chdir(shell.folder)
             os.execve(
                 COMMAND, [str(COMMAND), *arguments], {**shell.environment, "TERM": "xterm-256color", **more}

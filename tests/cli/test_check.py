@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -129,9 +130,6 @@ def test_a_recording_is_judged_like_the_node(rankdeck: Shell, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("asked", "hint"),
     [
-        ("ib", "of ib there are: ib.present, ib.port-state, "),
-        ("IB.*", "of ib there are: ib.present, "),
-        ("bw", "of bw there are: bw.nccl-pair, bw.mpi-pair"),
         ("ib.portstate", "did you mean ib.port-state"),
         ("", "ids begin with ib, roce, efa, "),
         ("\x1b[31m" + "x" * 4000, "ids begin with ib, "),
@@ -142,6 +140,32 @@ def test_an_id_that_is_none(rankdeck: Shell, asked: str, hint: str) -> None:
     assert hint in said
     assert len(said) < 900
     assert "\x1b" not in said
+
+
+@pytest.mark.parametrize(
+    ("asked", "rows"),
+    [("ib", ["ib.present", "ib.port-state"]), ("IB.*", ["ib.mtu"]), ("bw", ["bw.nccl-pair"])],
+)
+def test_the_checks_of_one_kind_are_listed(rankdeck: Shell, asked: str, rows: list[str]) -> None:
+    listed = rankdeck("check", "--explain", asked).stdout.splitlines()
+    assert listed[0].split() == ["CHECK", "WHAT", "IT", "ASKS"]
+    for row in rows:
+        (line,) = [each for each in listed if each.split()[0] == row]
+        assert len(line.split()) > 2
+    assert {line.partition(".")[0] for line in listed[1:]} == {asked[:2].lower()}
+
+
+@pytest.mark.parametrize("kind", ["fifo", "huge", "empty"])
+def test_what_is_no_recorded_node_is_refused_at_once(rankdeck: Shell, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x.json"
+    if kind == "fifo":
+        os.mkfifo(path)
+    else:
+        with path.open("wb") as file:
+            file.truncate((65 << 20) if kind == "huge" else 0)
+    said = rankdeck("check", "--replay", str(path), status=2).stderr
+    assert str(path) in said
+    assert "--record DIR` makes such files" in said
 
 
 def test_ids_in_capitals_and_active_tests_are_explained(rankdeck: Shell) -> None:

@@ -123,6 +123,21 @@ def test_a_full_disk_behind_stdout_is_told_without_a_traceback(rankdeck: Shell, 
     assert done.stderr == "rankdeck: standard output can't be written: No space left on device\n"
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_are_no_fault(rankdeck: Shell, closed: str) -> None:
+    rankdeck.save_pool()
+    done = subprocess.run(
+        ["sh", "-c", f"{COMMAND} pools {closed}"],
+        env=rankdeck.environment,
+        cwd=rankdeck.folder,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_output_fits_an_ascii_locale(rankdeck: Shell) -> None:
     rankdeck.save_pool("ascii", 'backend = "ssh"\nnodes = ["n1"]\ninterface = "ibé"\n')
     done = rankdeck("pools", "show", "ascii", PYTHONIOENCODING="ascii")

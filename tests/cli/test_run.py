@@ -9,6 +9,8 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from cli.user import COMMAND, LIMIT, Shell
 
 
@@ -83,11 +85,18 @@ def test_detached_and_stopped(rankdeck: Shell) -> None:
     assert rankdeck.json("stop", run_id)["gone"] is True
 
 
-def test_a_reader_that_goes_ends_the_following_alone(rankdeck: Shell) -> None:
-    """`rankdeck run ... | head`: the run goes on, and a script does not take that for a success."""
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [
+        ("| head -n 2", "nobody reads the output any more"),
+        ("> /dev/full", "standard output can't be written: No space left on device"),
+    ],
+)
+def test_output_that_goes_nowhere_ends_the_following_alone(rankdeck: Shell, where: str, why: str) -> None:
+    """The run goes on, and a script does not take that for a success, nor for the run's failure."""
     rankdeck.save_pool()
     rankdeck.save_profile("long", "lines=20000", "until=never")
-    command = f"set -o pipefail; {COMMAND} run long | head -n 2"
+    command = f"set -o pipefail; {COMMAND} run long {where}"
     done = subprocess.run(
         ["bash", "-c", command],
         env=rankdeck.environment,
@@ -97,7 +106,7 @@ def test_a_reader_that_goes_ends_the_following_alone(rankdeck: Shell) -> None:
         timeout=LIMIT,
     )
     assert done.returncode == 141, done.stderr
-    assert "nobody reads the output any more; run" in done.stderr
+    assert f"{why}; run" in done.stderr
     assert rankdeck.json("show", "last")["state"] == "running"
     assert rankdeck.json("stop", "last")["gone"] is True
 

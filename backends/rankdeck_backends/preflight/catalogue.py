@@ -61,6 +61,12 @@ def find(check_id: str) -> Check | None:
     return next((check for check in EVERY if check.id == check_id), None)
 
 
+def of_kind(kind: str) -> tuple[Check, ...]:
+    """The checks of a kind (`ib`, `ib.` or `ib.*`), in their order; empty if there is no such kind."""
+    name, _, rest = kind.rstrip("*").partition(".")
+    return () if rest else tuple(check for check in EVERY if check.id.partition(".")[0] == name)
+
+
 def explain(check: Check) -> str:
     """What a check reads, its rule, why it matters and where that is known from: plain text for a person."""
     rows = (

@@ -1,5 +1,10 @@
 """The exit statuses, as docs and scripts know them. RankdeckError carries 2 and 3 by itself."""
 
+import errno
+
+UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
+"""What writing to standard output fails with; other faults without a file's name are ours."""
+
 EXIT_OK = 0
 """Done, or the run succeeded."""
 EXIT_FAILED = 1

@@ -6,20 +6,15 @@ about as fast as Python itself.
 
 from __future__ import annotations
 
-import errno
 import sys
 
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_tui.cli import commands, output
-from rankdeck_tui.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG
+from rankdeck_tui.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG, UNWRITABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
-"""What writing to standard output fails with; other faults without a file's name are ours."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as problem:
         # A folder of ours that can't be read or written: nothing a traceback would explain better.
         if problem.filename is None:
-            if problem.errno not in _UNWRITABLE:
+            if problem.errno not in UNWRITABLE:
                 raise
             output.forget_stdout()
             output.error(f"standard output can't be written: {problem.strerror}")

@@ -29,6 +29,9 @@ STATE_COLOURS = {
 
 def prepare_streams() -> None:
     """Makes printing safe whatever the locale is: a character it can't hold is escaped, no error."""
+    # Closed by the shell (`>&-`): Python has None there. What is said then goes nowhere.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - for the process's whole life
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

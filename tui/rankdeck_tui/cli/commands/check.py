@@ -79,19 +79,9 @@ def run(args: Namespace) -> int:
 
         recorded.make_folder(args.record)
     checked, title = _replayed(args) if args.replay is not None else _live(args)
-    if args.record is not None:
-        from rankdeck_runs import recorded
-
-        written = recorded.write(args.record, checked.readings)
-        for path in written:
-            output.say(f"recorded {path}")
-        if others := recorded.others_in(args.record, written):
-            more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-            output.say(
-                f"{args.record} has other records, too, which --replay of the folder takes in: "
-                f"{', '.join(others[:3])}{more}"
-            )
     _show(args, checked, title)
+    if args.record is not None:
+        _record(args.record, checked)
     if checked.unreached or checked.unread:
         return EXIT_UNREACHED
     from rankdeck_backends.preflight.finding import Verdict
@@ -123,10 +113,28 @@ def _refuse_what_excludes(args: Namespace) -> None:
         frameworks.get(args.framework)
 
 
+def _record(folder: Path, checked: Checked) -> None:
+    """Save what was read; said after the verdicts, which a full disk must not take along."""
+    from rankdeck_runs import recorded
+
+    written = recorded.write(folder, checked.readings)
+    for path in written:
+        output.say(f"recorded {path}")
+    if others := recorded.others_in(folder, written):
+        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+        output.say(
+            f"{folder} has other records, too, which --replay of the folder takes in: "
+            f"{', '.join(others[:3])}{more}"
+        )
+
+
 def _explain(check_id: str) -> int:
     from rankdeck_backends.preflight import catalogue
 
     check = catalogue.find(check_id.lower())
+    if check is None and (kind := catalogue.of_kind(check_id.lower())):
+        output.print_table(("CHECK", "WHAT IT ASKS"), [(each.id, each.title) for each in kind])
+        return EXIT_OK
     if check is None:
         raise CheckError(f"there is no check {check_id[:80]!r}", _meant(check_id.lower()))
     from rankdeck_tui.cli.checkview import explanation
@@ -136,16 +144,13 @@ def _explain(check_id: str) -> int:
 
 
 def _meant(wanted: str) -> str:
-    """Those of a kind, if it names one; else those that are near; else which kinds there are."""
+    """Those that are near; else which kinds there are."""
     from difflib import get_close_matches
 
     from rankdeck_backends.preflight import catalogue
 
     ids = [each.id for each in catalogue.EVERY]
     kinds = list(dict.fromkeys(each.partition(".")[0] for each in ids))
-    kind, _, rest = wanted.rstrip("*").partition(".")
-    if kind in kinds and not rest:
-        return f"of {kind} there are: {', '.join(each for each in ids if each.startswith(f'{kind}.'))}"
     if near := get_close_matches(wanted[:80], ids, n=3):
         return f"did you mean {' or '.join(near)}?"
     return f"ids begin with {', '.join(kinds)}; `--explain {kinds[0]}` lists those of one kind"

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from rankdeck_tui.cli import output
-from rankdeck_tui.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_UNREACHED, EXIT_UNREAD
+from rankdeck_tui.cli.exits import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_UNREACHED,
+    EXIT_UNREAD,
+    UNWRITABLE,
+)
 from rankdeck_tui.cli.follow import End, View, follow
 from rankdeck_tui.cli.interrupts import Interrupts
 from rankdeck_tui.cli.launching import launch
@@ -53,14 +61,22 @@ def run(args: Namespace) -> int:
         view: View = EventsView(record.events_path) if args.json else RunView(record.logs_path)
         try:
             end, snapshot = follow(running, run_id, view, interrupts, on_interrupt=interrupts.ask)
-        except BrokenPipeError:
+        except OSError as problem:
+            if problem.errno not in UNWRITABLE:
+                raise
             output.error(
-                f"nobody reads the output any more; run {run_id} goes on",
+                f"{_why_unprinted(problem)}; run {run_id} goes on",
                 f"'rankdeck attach {run_id}' shows it again, 'rankdeck stop {run_id}' ends it",
             )
             output.forget_stdout()
             return EXIT_UNREAD
     return _told(end, snapshot)
+
+
+def _why_unprinted(problem: OSError) -> str:
+    if problem.errno == errno.EPIPE:
+        return "nobody reads the output any more"
+    return f"standard output can't be written: {problem.strerror}"
 
 
 def _told(end: End, snapshot: RunSnapshot) -> int:
