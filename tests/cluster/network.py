@@ -99,6 +99,9 @@ class Network:
     def set_link(self, node: str, *, up: bool) -> None:
         """Plugs a node's cable in or out at the switch."""
         tool(["ip", "-n", self.namespace("switch"), "link", "set", node, "up" if up else "down"])
+        if up:
+            # Who asked for its address in vain would say "No route to host" for some seconds more.
+            tool(["ip", "neigh", "flush", "dev", self.name, "nud", "failed"])
 
     def down(self) -> None:
         """Removes all of it; what is not there is no error."""
