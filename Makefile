@@ -7,6 +7,7 @@
 #
 # PYTHON=...           the Python to build on; the demo's ranks use its torch if it has one, else one is installed
 # VENV=.venv           where everything is installed; FRAMEWORKS=.venv-frameworks where the frameworks are
+# JOBS=2               how many tests run at once (0: in this process, for a debugger)
 # TORCH=torch==...     what to install as torch (may carry pip options)
 
 PYTHON ?= python3
@@ -15,6 +16,7 @@ FRAMEWORKS ?= .venv-frameworks
 TORCH ?= torch==2.13.0
 HEADLESS ?=
 HOROVOD ?=
+JOBS ?= 2
 ARGS ?=
 
 BIN := $(VENV)/bin
@@ -36,7 +38,7 @@ test: $(VENV)/.installed-dev
 	@tools/system-packages
 	@tools/torch-python "" "$(VENV)" "$(TORCH)" >/dev/null
 	$(SAY) "running the tests (some minutes)"
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 test-frameworks: $(VENV)/.installed-dev
 	@tools/system-packages

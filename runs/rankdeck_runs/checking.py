@@ -15,6 +15,7 @@ from rankdeck_profiles.nodes import folded
 from rankdeck_profiles.plan import LaunchPlan
 from rankdeck_profiles.planner import plan
 from rankdeck_profiles.readings import Readings
+from rankdeck_runs import staying
 from rankdeck_runs.errors import without_node
 from rankdeck_runs.links import Links
 from rankdeck_runs.looking import with_clocks
@@ -147,7 +148,9 @@ async def check(
         ),
         recount(links, pool, reached, {name: each.readings for name, each in probed.items()}, progress),
     )
-    readings = with_recounted(readings, again)
+    lost = await staying.gone(links, pool, reached)
+    readings = staying.without(with_recounted(readings, again), lost, asked.addresses)
+    failed = {**failed, **lost}
     for name, error in failed.items():
         readings[name] = Readings(syscalls={"ssh": _why_unreached(name, error)})
     return Checked(await judged(readings, asked), readings, tuple(failed))

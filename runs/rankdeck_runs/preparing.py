@@ -14,7 +14,7 @@ from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.model import Pool, Profile
 from rankdeck_profiles.plan import LaunchPlan, Need, NodePlan
 from rankdeck_profiles.planner import plan
-from rankdeck_runs import probing
+from rankdeck_runs import probing, staying
 from rankdeck_runs.checking import (
     asked_of_plan,
     folder_of,
@@ -102,6 +102,8 @@ async def prepare(
             in_a_hurry=True,
         ),
     )
+    if lost := await staying.gone(links, pool, used):
+        raise _prepare_error({**failed, **lost}, planned)
     report = await judged(readings, asked)
     causes = problems_of_findings(stopping(report, failed))
     problems = problems_of(failed) + causes

@@ -190,3 +190,21 @@ def test_one_machine_under_two_names(site: Site) -> None:
     site.shell.write("config/pools/lab.toml", 'backend = "ssh"\nnodes = ["n1", "n2", "gpu-two"]\nslots = 1\n')
     message = refused(site, 1, "run", "ring")
     assert_error_is(message, "gpu-two,n2", "are one machine to NCCL", "[ssh.identity]", "fix: ")
+
+
+@pytest.mark.parametrize("kind", ["cut", "freeze", "kill"])
+def test_a_node_that_goes_while_the_others_try_it_is_the_only_thing_told(site: Site, kind: str) -> None:
+    process = site.shell.start("check", "ring")
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "reach each other" in line:
+            site.cluster.fault(kind, "n2")
+            break
+    try:
+        out, err = process.communicate(timeout=LIMIT)
+        assert process.returncode == 3, out + err
+        failed = [line.split()[1:3] for line in out.splitlines() if line.startswith("fail ")]
+        assert failed == [["ssh.connect", "n2"]], out
+    finally:
+        site.cluster.heal(kind, "n2")
+    site.assert_nothing_runs(120.0)

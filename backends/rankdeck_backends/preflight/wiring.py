@@ -30,8 +30,16 @@ def connect(node: ProbedNode, pool: ProbedPool) -> Outcome:
     return failed(
         f"not reached, at the step `{state}`: {message}",
         Evidence.of(f"ssh, step {state}", message),
-        fix=str(answer.get("hint") or ""),
+        fix=str(answer.get("hint") or "") or _FIXES.get(state, ""),
     )
+
+
+_FIXES = {
+    "lost": "see that the node is up and stays reachable, then check again",
+    "agent": "see what the node says of its disk and its Python, then check again",
+    "shell": "log in by hand and see what the login shell does with a command",
+}
+"""Step -> what helps, where it is not the login, which the check's own fix is about."""
 
 
 def clean_shell(node: ProbedNode, pool: ProbedPool) -> Outcome:
