@@ -71,6 +71,8 @@ def main() -> int:
         if reason := missing():
             raise ClusterError(reason)
         if args.command == "up":
+            if args.number is not None:
+                raise ClusterError("a new cluster takes the first number that is free: leave --number out")
             up(args.count, args.options)
             return 0
         if args.command == "sweep":

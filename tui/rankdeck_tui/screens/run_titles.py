@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rankdeck_runs.live import LinkState, LinkStatus
 from rankdeck_runs.states import RunSnapshot
@@ -66,7 +66,7 @@ def _links(
     lost = {name: link for name, link in links.items() if link.state is LinkState.LOST}
     if lost:
         longest = max(now - link.since for link in lost.values())
-        names = ", ".join(sorted(lost)) if len(lost) <= 2 else words.plural(len(lost), "node")
+        names = _named(sorted(lost))
         return [
             *marks.mark(LinkState.LOST, look, letters=False),
             (f" {names} {words.age(longest)}", ink.lost),
@@ -76,9 +76,13 @@ def _links(
         return [("record complete", ink.dim)]
     waiting = [name for name, link in links.items() if link.state is LinkState.CONNECTING]
     if waiting:
-        return [(f"{look.glyphs.checking} connecting {', '.join(waiting[:2])}", ink.waiting)]
+        return [(f"{look.glyphs.checking} connecting {_named(waiting)}", ink.waiting)]
     if snapshot.state.is_terminal:
         return [("fetching the rest", ink.warn)]
     fresh = max(ages.values(), default=None)
     data = "" if fresh is None else f" {look.glyphs.dot} data {words.age(fresh)}"
     return [(f"{words.plural(len(links), 'link')} up", ink.good), (data, ink.dim)] if links else []
+
+
+def _named(nodes: Sequence[str]) -> str:
+    return ", ".join(nodes) if len(nodes) <= 2 else words.plural(len(nodes), "node")
