@@ -226,3 +226,18 @@ async def test_the_folder_and_the_interpreter_are_saved_and_kept_as_they_were_sp
         await until(pilot, lambda: file.read_text() != written)
         assert 'workdir = "code"' in file.read_text()
         assert 'python = "~/venv/bin/python"' in file.read_text()
+
+
+async def test_the_very_name_that_is_typed_is_taken(place: Path) -> None:
+    """Others may hold the word in what is said of them, and stand before it."""
+    app = deck(place)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "n")
+        await sees(pilot, "New profile")
+        app.screen.query_one("#framework", Choice).focus()
+        for typed in ("pytorch", "tens", "torchrun"):
+            await pilot.press("enter")
+            await sees(pilot, "type to narrow")
+            await pilot.press(*typed, "enter")
+            await until(pilot, lambda typed=typed: chosen(app, "framework").startswith(typed))

@@ -143,9 +143,10 @@ class _Looking:
         for line in child.out.split(b"\n"):
             try:
                 key, value = json.loads(line.decode("ascii"))
-            except ValueError:  # cut short, or something that a start-up file of the interpreter printed
-                continue
-            self._calls[key] = value
+            except (ValueError, TypeError, RecursionError):
+                continue  # cut short, or something that a start-up file of the interpreter printed
+            if isinstance(key, str):
+                self._calls[key] = value
 
 
 def _mpi(around, mpirun):

@@ -70,7 +70,7 @@ class PickScreen(ModalScreen[str | None]):
                     : len(self.query_one(Table).columns)
                 ],
             )
-            for key, name, aside in self.entries
+            for key, name, aside in sorted(self.entries, key=lambda entry: _distance(needle, entry[0]))
             if all(word in f"{name} {aside}".casefold() for word in needle.split())
         ]
         self.query_one(Table).set_rows(rows, empty=[[("Nothing has that name.", ink.dim)]])
@@ -90,6 +90,8 @@ class PickScreen(ModalScreen[str | None]):
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         self._narrow(event.value)
+        if event.value:
+            self.query_one(Table).action_first()
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
@@ -106,3 +108,9 @@ class PickScreen(ModalScreen[str | None]):
     def action_cancel(self) -> None:
         """Pick nothing."""
         self.dismiss(None)
+
+
+def _distance(needle: str, key: str) -> int:
+    """An entry of that very name comes first, then those whose names begin so."""
+    name = key.casefold()
+    return 0 if not needle or name == needle else 1 if name.startswith(needle) else 2
