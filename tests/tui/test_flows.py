@@ -480,6 +480,24 @@ async def test_a_lost_node_is_named(place: Path) -> None:
         await sees(pilot, "lost n2", "link lost")
 
 
+async def test_leaving_in_the_midst_of_a_launch_is_asked_about(place: Path) -> None:
+    app = deck(place)
+    engine = engine_of(app)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "j", "enter", "S")
+        await until(pilot, lambda: engine.launched)
+        await pilot.press("ctrl+q")
+        await sees(pilot, "Leave in the midst of a launch?", "rankdeck stop last")
+        await pilot.press("enter")
+        await until(pilot, lambda: "Leave in the midst" not in text(app))
+        assert app.is_running
+        await pilot.press("ctrl+q")
+        await sees(pilot, "Leave in the midst of a launch?")
+        await pilot.press("y")
+        await until(pilot, lambda: not app.is_running)
+
+
 async def test_a_record_that_can_not_be_written_is_told(place: Path) -> None:
     record = running(place)
     app = deck(place, record.id, now=NOW)

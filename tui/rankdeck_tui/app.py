@@ -141,6 +141,25 @@ class RankdeckApp(App[None]):
         else:
             self.push_screen(RunScreen(run_id))
 
+    async def action_quit(self) -> None:
+        """Leave; asks first while a run is being started, since nobody would see how that ends."""
+        from rankdeck_tui.screens.composer import ComposerScreen
+        from rankdeck_tui.screens.confirm import ConfirmScreen
+
+        if not (isinstance(self.screen, ComposerScreen) and self.screen.is_launching):
+            self.exit()
+            return
+        lines = [
+            "A run is being started. Nodes that have been told go on with it;",
+            "of the others it waits for none longer than its barrier_timeout.",
+            "`rankdeck show last` tells how it went, `rankdeck stop last` ends it.",
+        ]
+        self.push_screen(ConfirmScreen("Leave in the midst of a launch?", lines, "Leave"), self._leave)
+
+    def _leave(self, answer: bool | None) -> None:
+        if answer:
+            self.exit()
+
     def action_help(self) -> None:
         """Show the keys of the screen in front."""
         from rankdeck_tui.screens.help import HelpScreen

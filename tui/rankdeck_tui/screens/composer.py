@@ -321,6 +321,11 @@ class ComposerScreen(DeckScreen):
         else:
             self.notify("The launch is under way; it will open by itself.", markup=False)
 
+    @property
+    def is_launching(self) -> bool:
+        """Whether a start is under way, whose end it waits for."""
+        return self._launching is not None
+
     def action_launch(self) -> None:
         """Start the run, or say what is in the way."""
         if self._launching is not None:

@@ -19,7 +19,8 @@ class ConfirmScreen(ModalScreen[bool]):
     """Ask before something that can't be taken back; gives True only if the person chose it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "answer(False)", "Cancel", id="confirm.cancel"),
+        Binding("escape,q,n", "answer(False)", "Cancel", id="confirm.cancel"),
+        Binding("y", "answer(True)", "Yes", show=False, id="confirm.yes"),
         Binding("left,right,h,l", "other", "Other answer", show=False, id="confirm.other"),
     ]
 
@@ -44,9 +45,12 @@ class ConfirmScreen(ModalScreen[bool]):
             yield Static(Content(cleaned(self._title)), classes="dialog-title", markup=False)
             yield Static(Content("\n".join(self._lines)), classes="dialog-text", markup=False)
             with Horizontal(classes="dialog-buttons"):
-                yield Button(Content("Cancel"), id="cancel", compact=True)
+                yield Button(Content("Cancel (n)"), id="cancel", compact=True)
                 yield Button(
-                    Content(self._yes), id="yes", compact=True, variant="error" if self._danger else "primary"
+                    Content(f"{self._yes} (y)"),
+                    id="yes",
+                    compact=True,
+                    variant="error" if self._danger else "primary",
                 )
 
     def on_mount(self) -> None:
