@@ -174,16 +174,17 @@ def test_gpu_samples(connect: Callable[..., Client], fake_smi: Callable[[str], d
 
 
 def test_a_hung_nvidia_smi_blocks_nothing(
-    connect: Callable[..., Client], fake_smi: Callable[[str], dict[str, str]]
+    connect: Callable[..., Client], fake_smi: Callable[[str], dict[str, str]], tmp_path: Path
 ) -> None:
     client = connect(python=sys.executable, env=fake_smi("#!/bin/sh\ntrap '' TERM\nsleep 600\n"))
     facts = client.ask("probe", leftovers=[])["facts"]
     assert facts["gpus"] == []
     assert "did not answer" in facts["gpu_note"]
-    run = Run(client, rank_plan("echo hi; sleep 1"), samples=0.3)
+    run = Run(client, rank_plan(f"echo hi; until [ -e {tmp_path}/go ]; do sleep 0.1; done"), samples=0.3)
+    client.wait_for(lambda: len(client.of(run.follow, "sample")) >= 2, "two samples")
+    (tmp_path / "go").write_text("")
     assert run.end() == "succeeded"
     samples = [header["sample"] for header in client.of(run.follow, "sample")]
-    assert len(samples) >= 2
     assert all(sample["gpus"] == [] and sample["gpu_note"] for sample in samples)
 
 
