@@ -83,11 +83,6 @@ def inherited(readings: Readings, profile_env: Mapping[str, str] | None = None) 
     return InheritedSet(effective, tuple(broken))
 
 
-def conf_files(readings: Readings) -> tuple[str, ...]:
-    """NCCL's files that are there, in the order in which it reads them."""
-    return tuple(path for path in _files(readings, environment(readings) or {}) if path in readings.files)
-
-
 def _files(readings: Readings, own: Mapping[str, str]) -> Iterator[str]:
     home = readings.text("home") or own.get("HOME")
     if named := own.get("NCCL_CONF_FILE"):

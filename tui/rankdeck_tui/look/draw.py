@@ -54,15 +54,6 @@ def clip(text: str, width: int, ellipsis: str = "…") -> str:
     return set_cell_size(text, width - 1).rstrip() + ellipsis
 
 
-def clip_start(text: str, width: int, ellipsis: str = "…") -> str:
-    """Like `clip`, but the end of `text` is what stays (paths)."""
-    if width_of(text) <= width:
-        return text
-    while text and width_of(text) > max(0, width - 1):
-        text = text[1:]
-    return (ellipsis + text)[: max(0, width)]
-
-
 def pad(text: str, width: int, *, right: bool = False, ellipsis: str = "…") -> str:
     """`text` as exactly `width` cells; `right` aligns to the right."""
     text = clip(cleaned(text), width, ellipsis)
