@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,8 @@ sends again at growing pauses (0.2 s, doubled each time, RFC 6298): after a cut 
 at the 13th second, after a longer one at the 26th."""
 CLOSE_GRACE = 2.0
 """Seconds an agent has to end by itself once its stdin is closed."""
+DROP_GRACE = 1.0
+"""Seconds for a dropped channel to be gone: a killed process is, at once, unless its disk hangs."""
 NOISE_SHOWN = 2000
 """Bytes of the noise that are told."""
 KEPT_STDERR = 16 << 10
@@ -165,11 +168,32 @@ class AgentConnection:
         if self._channel is not None and not self._gone.is_set():
             self._channel.close()
             try:
-                async with asyncio.timeout(CLOSE_GRACE):
-                    await self._gone.wait()
-            except TimeoutError:
-                self._channel.abort()
+                await self._end()
+            except asyncio.CancelledError:
+                await self._end()  # killed at once, the agent would leave behind what it runs
+                raise
+            finally:
+                self._finish(None)
         self._finish(None)
+
+    async def drop(self) -> None:
+        """Drop the channel, with no grace, and wait until it is gone.
+
+        A loop that ends before would leave the child process behind it, and Python say so on the terminal.
+        """
+        self._closing = True
+        if self._channel is not None and not self._gone.is_set():
+            self._channel.abort()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DROP_GRACE):
+                    await self._gone.wait()
+
+    async def _end(self) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_GRACE):
+                await self._gone.wait()
+        except TimeoutError:
+            await self.drop()
 
     # What backends call.
 

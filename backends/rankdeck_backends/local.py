@@ -49,7 +49,7 @@ class LocalBackend:
         try:
             await connection.greeted(_HELLO_TIMEOUT)
         except BaseException:
-            process.abort()
+            await connection.drop()
             raise
         return connection
 

@@ -95,10 +95,10 @@ class OpenSshBackend:
         try:
             await connection.greeted(timeout * _HELLO_PATIENCE)
         except NodeError as error:
-            process.abort()
+            await connection.drop()
             raise _explained(node.name, error, process, by_hand) from None
         except BaseException:
-            process.abort()
+            await connection.drop()
             raise
         connection.note = f"reached by the system's ssh: {by_hand}"
         return connection

@@ -102,9 +102,16 @@ async def probe_all(
         if machine not in looks:
             request = look_request(profile, pool, node, nodes, in_a_hurry=in_a_hurry)
             looks[machine] = asyncio.ensure_future(_readings(connection, request, progress))
+            looks[machine].add_done_callback(_looked_at)
         return await asyncio.shield(looks[machine])
 
     return await from_all({node.name: probe_one(node) for node in nodes})
+
+
+def _looked_at(done: asyncio.Future[Readings]) -> None:
+    """Take the exception: where all who waited were cancelled, asyncio would tell of it on the terminal."""
+    if not done.cancelled():
+        done.exception()
 
 
 def questions(profile: Profile) -> dict[str, Any]:

@@ -2,6 +2,8 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import stand_in
@@ -13,6 +15,11 @@ from rankdeck_profiles.model import BackendKind, PoolNode
 
 NODE = PoolNode("here", "127.0.0.1")
 LIMIT = 60.0
+
+
+async def until(condition: Callable[[], object]) -> None:
+    while not condition():  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
 
 
 async def test_the_agent_answers_and_goes(tmp_path):
@@ -32,6 +39,29 @@ async def test_the_agent_answers_and_goes(tmp_path):
     with pytest.raises(ProcessLookupError):
         os.kill(agent, 0)
     await backend.close()
+
+
+async def test_a_close_that_is_cancelled_leaves_nothing(tmp_path):
+    """The engine's end cancels all that runs, a close that has just begun among it."""
+    async with asyncio.timeout(LIMIT):
+        connection = await LocalBackend().open(NODE)
+        agent = connection.hello["pid"]
+        setup = f"echo $$ > {tmp_path}/pid; exec sleep 600"
+        asked = asyncio.create_task(connection.request("check", needs=[], cwd="~", setup=[setup]))
+        await until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
+        closing = asyncio.create_task(connection.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert connection.closed.done()  # the loop may end now
+        with pytest.raises(NodeError, match="closed"):
+            await asked
+    with pytest.raises(ProcessLookupError):
+        os.kill(agent, 0)
+    line = Path("/proc", (tmp_path / "pid").read_text().strip(), "cmdline")
+    async with asyncio.timeout(LIMIT):
+        await until(lambda: not line.exists() or not line.read_bytes())  # a zombie has none
 
 
 async def test_any_thread_with_a_loop_may_use_it():

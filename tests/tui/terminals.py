@@ -12,6 +12,7 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -95,6 +96,13 @@ class Terminal:
         deadline = time.monotonic() + limit
         while wanted not in self.text():
             assert time.monotonic() < deadline, f"no {wanted!r} within {limit} s:\n{self.text()}"
+            self.read()
+
+    def reads_until(self, condition: Callable[[], bool], what: str, limit: float = LIMIT) -> None:
+        """Take what is written until something has come about; a full terminal would hold the app up."""
+        deadline = time.monotonic() + limit
+        while not condition():
+            assert time.monotonic() < deadline, f"{what}: not within {limit} s:\n{self.text()}"
             self.read()
 
     def ends(self, limit: float = LIMIT) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import termios
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tui.records import happen, log, started, write_run
@@ -15,11 +17,20 @@ from pathlib import Path
 from tui.deck import DeskEngine
 from rankdeck_profiles.library import Library
 from rankdeck_runs.home import RunHome
-from rankdeck_tui import app
+from rankdeck_tui import app, crash
 place = Path({place!r})
 home = RunHome(place / "home")
 {before}
-sys.exit(app.run_app(DeskEngine(home), home, Library(place / "config", place / "work"), {run!r}))
+with crash.quiet_terminal(place / "home/state"):
+    status = app.run_app(DeskEngine(home), home, Library(place / "config", place / "work"), {run!r})
+sys.exit(status)
+"""
+
+COMMAND = """
+import os, sys
+os.environ.update(RANKDECK_HOME={home!r}, RANKDECK_CONFIG={config!r})
+from rankdeck_tui.cli.main import main
+sys.exit(main([]))
 """
 
 
@@ -38,6 +49,42 @@ def test_mouse_bytes_of_old_terminals_do_not_end_the_app(place: Path) -> None:
         terminal.sees("esc closes")
         terminal.send(b"\x11")
         assert terminal.ends() == 0
+
+
+def test_leaving_while_nodes_are_asked_prints_nothing(place: Path) -> None:
+    """What asyncio says of processes and tasks that outlive their loop is nothing for a person."""
+    marker = f"{int(time.monotonic() * 1000) % 900_000 + 100_000}"
+    (place / "config/profiles/slow.toml").write_text(
+        f'framework = "command"\ncommand = ["true"]\npool = "here"\nsetup = ["sleep {marker}"]\n'
+    )
+    (place / "config/pools/here.toml").write_text('backend = "local"\nnodes = ["127.0.0.1", "127.0.0.2"]\n')
+    code = COMMAND.format(home=str(place / "own"), config=str(place / "config"))
+    with Terminal(code) as terminal:
+        terminal.sees("slow")
+        for key in (b"\t", b"j", b"j", b"\r"):  # bert, resnet, slow
+            terminal.send(key)
+        terminal.sees("new run of slow")
+        terminal.reads_until(lambda: sleeping(marker), "the nodes' setup began")
+        terminal.send(b"S")
+        terminal.sees("launches when checked")
+        terminal.send(b"\x11")
+        assert terminal.ends() == 0
+        after = terminal.output.rpartition(b"\x1b[?1049l")[2]
+        assert not re.sub(rb"\x1b[\[>=][0-9;?<>=]*[a-zA-Z]?|\s", b"", after), after
+    wait_until(lambda: not sleeping(marker), "the nodes' setup was ended")
+
+
+def wait_until(condition: Callable[[], bool], what: str, limit: float = 60.0) -> None:
+    end = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+
+
+def sleeping(marker: str) -> bool:
+    return b"sleep\0" + marker.encode() in b"".join(
+        file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if file.exists()
+    )
 
 
 def test_a_terminal_that_is_gone_ends_the_app(place: Path) -> None:

@@ -213,7 +213,7 @@ def run_app(
 
     Args:
         engine: starts, follows and stops runs; the caller closes it.
-        home: the records of runs; log file and crash reports go to `state/` beside them.
+        home: the records of runs; crash reports go to `state/` beside them.
         library: saved profiles and pools.
         open_run: the id of a run to open at once.
         asker: brings the engine's questions here.
@@ -225,7 +225,7 @@ def run_app(
     app = RankdeckApp(engine, home, library, open_run)
     if asker is not None:
         asker.attach(app)
-    with crash.quiet_terminal(state), watched_terminal():
+    with watched_terminal():
         app.run()
     if app.failure is None:
         return 0

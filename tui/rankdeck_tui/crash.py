@@ -39,6 +39,7 @@ def quiet_terminal(folder: Path) -> Iterator[Path]:
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
     logging.captureWarnings(True)
+    unraisable, sys.unraisablehook = sys.unraisablehook, _log_unraisable
     fatal = _open_fatal(folder)
     if fatal is not None:
         faulthandler.enable(fatal)
@@ -48,10 +49,19 @@ def quiet_terminal(folder: Path) -> Iterator[Path]:
         if fatal is not None:
             faulthandler.disable()
             os.close(fatal)
+        sys.unraisablehook = unraisable
         logging.captureWarnings(False)
         root.handlers[:] = before
         root.setLevel(level)
         handler.close()
+
+
+def _log_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+    """An exception in a finalizer, of which Python would tell on stderr."""
+    error = unraisable.exc_value
+    logging.getLogger(__name__).error(
+        "%s: %r", unraisable.err_msg or "ignored in", unraisable.object, exc_info=error
+    )
 
 
 def _file_handler(path: Path) -> logging.Handler:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from rankdeck_profiles.errors import RankdeckError
@@ -86,9 +87,11 @@ def open_screen(run_id: str | None = None) -> int:
     require_terminal()
     # Imports make much and drop nothing: looking for garbage is in vain. The app switches it on again.
     gc.disable()
+    from rankdeck_tui import crash
     from rankdeck_tui.app import run_app
     from rankdeck_tui.asking import ScreenAsker
 
     home, asker = run_home(), ScreenAsker()
-    with EngineWhenNeeded(home, asker) as engine:
+    # Outside of the engine: what goes wrong while it is closed is for the log file, too.
+    with crash.quiet_terminal(Path(home.path) / "state"), EngineWhenNeeded(home, asker) as engine:
         return run_app(engine, home, library(), run_id, asker)
