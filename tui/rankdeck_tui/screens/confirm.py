@@ -35,7 +35,7 @@ class ConfirmScreen(ModalScreen[bool]):
         """
         super().__init__()
         self._title = title
-        self._lines = [cleaned(text) for text in lines]
+        self._lines = [cleaned(line) for text in lines for line in text.split("\n")]
         self._yes = yes
         self._danger = danger
 
