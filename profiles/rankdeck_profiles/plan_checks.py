@@ -37,6 +37,12 @@ def check_env(profile: Profile, framework: Framework, warn: Callable[[str], None
             raise PlanError(
                 f"{name} in {where}: it differs from rank to rank or from node to node", f"remove it; {hint}"
             )
+        if name in framework.per_rank:
+            raise PlanError(
+                f"{name} in {where}: framework {framework.name} computes it for each rank, and all of them "
+                "would get the same",
+                "remove it",
+            )
         if name in framework.sets_itself:
             warn(f"{name} in {where} has no effect: {framework.name} sets it itself")
         elif name.startswith("TORCHELASTIC_") and not framework.sets_itself:

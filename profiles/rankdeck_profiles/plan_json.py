@@ -20,6 +20,7 @@ from rankdeck_profiles.plan import (
     RankSource,
     RemovedVariable,
 )
+from rankdeck_profiles.rank_view import also_set, given_to_ranks
 
 
 def to_json(plan: LaunchPlan) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def to_json(plan: LaunchPlan) -> dict[str, Any]:
         "framework": plan.framework,
         "world_size": plan.world_size,
         "head": {"node": plan.head.node, "address": plan.head.address, "port": plan.head.port},
-        "nodes": [_node_json(node) for node in plan.nodes],
+        "nodes": [_node_json(plan, node) for node in plan.nodes],
         "reasons": dict(plan.reasons),
         "warnings": list(plan.warnings),
         "setup": list(plan.setup),
@@ -86,7 +87,7 @@ def process_json(process: Process) -> dict[str, Any]:
     }
 
 
-def _node_json(node: NodePlan) -> dict[str, Any]:
+def _node_json(plan: LaunchPlan, node: NodePlan) -> dict[str, Any]:
     return {
         "node": node.node,
         "node_rank": node.node_rank,
@@ -102,6 +103,12 @@ def _node_json(node: NodePlan) -> dict[str, Any]:
                 "macros": process.macros,
                 "inside": process.inside,
                 "role": process.role,
+                # What the plan's readers want to know; it follows from the rest, so `from_json` needs it not.
+                "given": [
+                    {"name": one.name, "values": list(one.values), "why": one.why}
+                    for one in given_to_ranks(plan, node, process)
+                ],
+                "also": list(also_set(plan, process)),
             }
             for process in node.processes
         ],

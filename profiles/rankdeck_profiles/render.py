@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from rankdeck_profiles import shell
 from rankdeck_profiles.masking import shown
 from rankdeck_profiles.plan import LaunchPlan, NodePlan, Process, ProcessKind
+from rankdeck_profiles.rank_view import also_set, given_to_ranks
 from rankdeck_profiles.scripts import as_scripts
+from rankdeck_profiles.settings import OWN
 
 __all__ = ["as_scripts", "as_text", "command_text", "process_title"]
 
@@ -49,7 +51,10 @@ def _node(plan: LaunchPlan, node: NodePlan) -> list[str]:
         lines += _rows(plan, node, node.rank_env, "    ")
         for name in ("RANK", "LOCAL_RANK"):
             lines.append(f"    {name}, on each rank: {_clean(plan.reason(node, name))}")
+        lines.append(f"    and {', '.join(OWN)}")
     for process in node.processes:
+        if process.kind is ProcessKind.LAUNCHER:
+            lines += _given(plan, node, process)
         title = process_title(plan, process)
         command = shell.wrapped([_clean(shell.word(part)) for part in process.argv], "      ")
         lines += [f"  {title}:", *(f"    {line}" for line in command.split("\n"))]
@@ -87,12 +92,28 @@ def _environment(plan: LaunchPlan, node: NodePlan) -> list[str]:
         ]
         if own:
             lines.append(f"  rank {_spans(process.ranks)}: {' '.join(own)}")
+    if node.processes[0].kind is ProcessKind.RANK:
+        lines.append(f"  and {', '.join(OWN)}")
     return lines
+
+
+def _given(plan: LaunchPlan, node: NodePlan, process: Process) -> list[str]:
+    """What the launcher itself sets for its ranks, a line a variable."""
+    rows = []
+    for one in given_to_ranks(plan, node, process):
+        values = one.values[:1] if len(set(one.values)) == 1 else one.values
+        rows.append((f"{one.name}={','.join(values)}", one.why))
+    also = ", ".join(also_set(plan, process))
+    return [f"  each rank gets from {plan.framework}:", *_table(rows, "    "), f"    and {also}"]
 
 
 def _rows(plan: LaunchPlan, node: NodePlan, env: Mapping[str, str], indent: str) -> list[str]:
     """A line a variable: its value, and why."""
     rows = [(f"{name}={_clean(shown(name, value))}", plan.reason(node, name)) for name, value in env.items()]
+    return _table(rows, indent)
+
+
+def _table(rows: Sequence[tuple[str, str]], indent: str) -> list[str]:
     width = min(max((len(row[0]) for row in rows), default=0), 44)
     return [f"{indent}{assignment:<{width}}  {_clean(why)}".rstrip() for assignment, why in rows]
 

@@ -320,6 +320,16 @@ def test_the_new_keys_survive_a_profiles_own_text(tmp_path):
     assert load_profile(path) == loaded
 
 
+@pytest.mark.parametrize(
+    ("framework", "name"), [("jax", "JAX_PROCESS_ID"), ("jax", "SLURM_PROCID"), ("tensorflow", "TF_CONFIG")]
+)
+def test_what_a_framework_computes_for_each_rank_is_not_taken_from_env(framework, name):
+    with pytest.raises(PlanError, match=rf"{name} in \[env\]: framework {framework} computes it"):
+        made(framework, env={name: "0"})
+    with pytest.raises(PlanError, match=f"{name} in env_from: "):
+        made(framework, env_from=(name,))
+
+
 # Inner launchers
 
 
@@ -329,6 +339,18 @@ def test_the_new_keys_survive_a_profiles_own_text(tmp_path):
         ({"command": ("mpirun", "-np", "4", "./a")}, "mpirun"),
         ({"command": ("/opt/ompi/bin/mpiexec", "./a")}, "mpiexec"),
         ({"command": ("env", "A=1", "srun", "./a")}, "srun"),
+        ({"command": ("env", "-u", "LD_PRELOAD", "srun", "./a")}, "srun"),
+        ({"command": ("nice", "-n", "5", "mpirun", "./a")}, "mpirun"),
+        ({"command": ("timeout", "-k", "1", "5", "/usr/bin/mpirun.openmpi", "./a")}, "mpirun.openmpi"),
+        ({"command": ("taskset", "-c", "0-3", "torchrun", "t.py")}, "torchrun"),
+        ({"command": ("numactl", "-N", "0", "mpiexec", "./a")}, "mpiexec"),
+        ({"command": ("python3", "-Wignore", "-mtorch.distributed.run", "t.py")}, "torch.distributed.run"),
+        ({"command": ("python3", "-W", "ignore", "-um", "horovod.runner", "t.py")}, "horovod.runner"),
+        ({"command": ("python3", "/opt/venv/bin/torchrun", "t.py")}, "torchrun"),
+        ({"command": ("/opt/venv/bin/accelerate-launch", "t.py")}, "accelerate-launch"),
+        ({"command": ("deepspeed.pt", "t.py")}, "deepspeed.pt"),
+        ({"command": ("torchrun --nproc-per-node 4 t.py",)}, "torchrun"),
+        ({"module": "horovod.runner"}, "horovod.runner"),
         ({"command": ("nice", "-n5", "deepspeed", "t.py")}, "deepspeed"),
         ({"command": ("bash", "-c", "cd x && A=1 horovodrun -np 4 python t.py")}, "horovodrun"),
         ({"command": ("bash", "-lc", "exec /usr/bin/torchrun t.py")}, "torchrun"),
@@ -359,6 +381,11 @@ def test_an_inner_launcher_is_refused_with_the_reason(framework, more, named):
     "command",
     [
         ("python", "t.py", "mpirun"),
+        ("python", "-W", "ignore", "t.py", "-m", "torch.distributed.run"),
+        ("nice", "-n", "5", "./a", "mpirun"),
+        ("timeout", "60", "./mpirun.sh"),
+        ("timeout",),
+        ("",),
         ("bash", "-c", "echo no mpirun here"),
         ("./mpirun_results.sh",),
         ("accelerate", "env"),

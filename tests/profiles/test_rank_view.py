@@ -83,3 +83,21 @@ def test_each_rank_has_the_reasons_of_its_own_node(framework):
     shown = render.as_text(plan)
     assert "holds the node's address 10.0.0.2" in shown
     assert "on n1:" not in shown
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_plan_s_json_and_text_say_all_that_the_view_says(case):
+    """Who reads the plan sees what who composes it sees."""
+    plan = made(*CASES[case], SHAPES["2x2"])
+    data, text = plan.to_json(), render.as_text(plan)
+    for node, _, view, env in views(plan):
+        starter = next(entry for entry in data["nodes"] if entry["node"] == view.starter)
+        process = next(entry for entry in starter["processes"] if view.rank in entry["ranks"])
+        place = process["ranks"].index(view.rank)
+        own = next(entry for entry in data["nodes"] if entry["node"] == node.node)
+        told = own["rank_env"] if process["kind"] == "mpirun" else process["env"]
+        told = {**told, **{one["name"]: one["values"][place] for one in process["given"]}}
+        assert told == env
+        assert all(one["why"] for one in process["given"])
+        assert process["also"] == list(view.also)
+        assert all(name in text for name in (*env, *view.also[-3:]))

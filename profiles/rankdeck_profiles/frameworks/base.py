@@ -100,6 +100,8 @@ class Framework:
     """The settings it knows in a profile's `[options]`."""
     sets_itself: frozenset[str] = frozenset()
     """Variables that the framework's own launcher sets for each rank, whatever `[env]` says."""
+    per_rank: frozenset[str] = frozenset()
+    """Variables that it computes for each rank: one value for all, in `[env]`, would make them one rank."""
     removes: tuple[Leftover, ...] = LEFTOVERS
     """The families of other launchers' variables that must not be there."""
     software: tuple[str, ...] = ()

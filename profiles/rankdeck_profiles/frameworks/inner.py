@@ -25,8 +25,10 @@ LAUNCHERS = {
     "prterun": _MPI,
     "horovodrun": 'framework = "horovod" starts the ranks by mpirun',
     "deepspeed": 'framework = "deepspeed" starts the ranks by mpirun',
+    "deepspeed.pt": 'framework = "deepspeed" starts the ranks by mpirun',
     "ds": 'framework = "deepspeed" starts the ranks by mpirun',
     "torchrun": _TORCH,
+    "accelerate-launch": 'framework = "accelerate" starts it',
     "srun": _POOL,
     "jsrun": _POOL,
     "aprun": _POOL,
@@ -38,10 +40,32 @@ _MODULES = {
     "torch.distributed.launch": 'framework = "launch" starts it',
     "deepspeed.launcher.runner": LAUNCHERS["deepspeed"],
     "deepspeed.launcher.launch": LAUNCHERS["deepspeed"],
+    "horovod.runner": LAUNCHERS["horovodrun"],
     "horovod.runner.launch": LAUNCHERS["horovodrun"],
     "accelerate.commands.launch": 'framework = "accelerate" starts it',
 }
-_WRAPPERS = ("env", "nice", "nohup", "exec", "time", "stdbuf", "numactl")
+_WRAPPERS: Mapping[str, tuple[tuple[str, ...], int]] = {
+    "env": (("-u", "--unset", "-C", "--chdir"), 0),
+    "nice": (("-n", "--adjustment"), 0),
+    "ionice": (("-c", "--class", "-n", "--classdata"), 0),
+    "nohup": ((), 0),
+    "setsid": ((), 0),
+    "exec": (("-a",), 0),
+    "time": (("-f", "--format", "-o", "--output"), 0),
+    "timeout": (("-k", "--kill-after", "-s", "--signal"), 1),
+    "stdbuf": (("-i", "--input", "-o", "--output", "-e", "--error"), 0),
+    "taskset": ((), 1),
+    "chrt": ((), 1),
+    "numactl": (
+        ("-i", "-m", "-N", "-C", "-p", "--interleave", "--membind", "--cpunodebind", "--physcpubind"),
+        0,
+    ),
+    "catchsegv": ((), 0),
+}
+"""What runs the rest of its line: options that take the next word, and how many words stand before the
+program (coreutils, util-linux, numactl: their manual pages)."""
+_PYTHON_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+"""Python's own options that take the next word, where they are not written in one (`python --help`)."""
 _RUNNERS: Mapping[tuple[str, ...], int] = {
     ("uv", "run"): 0,
     ("poetry", "run"): 0,
@@ -97,11 +121,7 @@ def _known(word: str) -> str | None:
 
 
 def _in_command(words: Sequence[str]) -> str | None:
-    rest = list(words)
-    while rest and (rest[0].rpartition("/")[2] in _WRAPPERS or re.match(r"[A-Za-z_]\w*=", rest[0])):
-        rest.pop(0)
-        while rest and rest[0].startswith("-"):
-            rest.pop(0)
+    rest = _unwrapped(words)
     if not rest:
         return None
     name = rest[0].rpartition("/")[2]
@@ -112,10 +132,36 @@ def _in_command(words: Sequence[str]) -> str | None:
         return match[1] if match else None
     if name == "accelerate" and rest[1:2] == ["launch"]:
         return "accelerate launch"
-    if name.startswith("python") and "-m" in rest[:-1]:
-        module = rest[rest.index("-m") + 1]
-        return module if module in _MODULES else None
-    return _known(rest[0])
+    if name.startswith("python"):
+        return _by_python(rest[1:])
+    # A whole line as one word names no program that could be started.
+    return _known(rest[0]) or (_known(rest[0].split()[0]) if rest[0].split() else None)
+
+
+def _unwrapped(words: Sequence[str]) -> list[str]:
+    """A command without `env`, `nice -n 5`, `timeout 60` and their like, and `NAME=value`, before it."""
+    rest = list(words)
+    while rest:
+        wrapper = _WRAPPERS.get(rest[0].rpartition("/")[2])
+        if wrapper is None and not re.match(r"[A-Za-z_]\w*=", rest[0]):
+            break
+        rest.pop(0)
+        with_value, before = wrapper or ((), 0)
+        while rest and rest[0].startswith("-"):
+            rest = rest[2 if rest[0] in with_value else 1 :]
+        rest = rest[before:]
+    return rest
+
+
+def _by_python(words: Sequence[str]) -> str | None:
+    """What an interpreter runs: a module, or a script."""
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        if (match := re.fullmatch(r"-[A-Za-z]*?m(.*)", rest[0])) and not rest[0].startswith("-W"):
+            module = match[1] or "".join(rest[1:2])
+            return module if module in _MODULES else None
+        rest = rest[2 if rest[0] in _PYTHON_WITH_VALUE else 1 :]
+    return _known(rest[0]) if rest else None
 
 
 def _behind(words: Sequence[str], most: int) -> str | None:

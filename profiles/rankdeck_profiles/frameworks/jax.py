@@ -40,6 +40,7 @@ class Jax(Framework):
         "in it, set options.slurm_names."
     )
     options: Mapping[str, Option] = {"slurm_names": _SLURM}
+    per_rank = frozenset(("JAX_PROCESS_ID", "SLURM_PROCID", "SLURM_LOCALID"))
 
     def default_procs(self, profile: Profile, slots: int) -> int:
         """One: a JAX process uses all GPUs it sees."""

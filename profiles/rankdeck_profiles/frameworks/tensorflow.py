@@ -41,6 +41,7 @@ class TensorFlow(Framework):
     advice = (
         "The strategy is made before anything else of TensorFlow; it reads TF_CONFIG, which is written here."
     )
+    per_rank = frozenset(("TF_CONFIG",))
     options: Mapping[str, Option] = {
         "strategy": Option("text", "mwms: MultiWorkerMirrored; ps: ParameterServer", "mwms", ("mwms", "ps")),
         "workers": Option("count", "how many workers; one a node", None, least=1),
