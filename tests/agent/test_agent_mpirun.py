@@ -161,6 +161,16 @@ def test_a_stop_of_the_head_ends_both_nodes(session: Client) -> None:
     assert not any(is_alive(pid) for pid in pids)
 
 
+def test_an_mpirun_that_has_started_nothing_has_no_grace_to_wait_for(session: Client) -> None:
+    """It hangs, as where its daemons do not get through; there is no rank that could save anything."""
+    stop = {"signal": "TERM", "grace": 600.0, "on_rank_failure": "stop"}
+    head, joined = start_all(session, linked(plans("true", ["sh", "-c", "exec sleep 600"], stop=stop)))
+    head.event("launcher_started", 120)
+    assert head.stop(120)["gone"]
+    assert head.end() == "stopped"
+    assert joined.end() == "stopped"
+
+
 SLOW_END = "trap 'sleep 3; echo saved; exit 0' TERM; echo up; while :; do sleep 0.1; done"
 QUICK_AND_SLOW = f"if [ $RANK = 1 ]; then echo up; exec sleep 600; fi; {SLOW_END}"
 """Rank 1 ends at once when it is asked to; the others need 3 s to save."""
@@ -287,7 +297,8 @@ def test_a_node_does_not_wait_for_ever(session: Client) -> None:
     joined = Run(session, {**plans("true")[1], "join_limit": 1.0})
     assert joined.end() == "failed"
     said = "ranks [2, 3] were not started here within 1 s by the mpirun on the head node"
-    assert joined.event("start_failed")["message"] == said
+    told = joined.event("start_failed")["message"]
+    assert told.startswith(f"{said}; nor were any on another node: its own daemons may not get through")
 
 
 def join(run: Run, **env: str) -> subprocess.CompletedProcess[str]:

@@ -63,6 +63,9 @@ class Ending:
         self.begun = _begun(why, rank, signals.name(number), grace, by)
         self._supervisor.announce_stop(self.begun)
         self._supervisor.send_all(number)
+        if not self._supervisor.together.has_begun():  # whose grace an mpirun could cut
+            self._last = None
+            self._supervisor.roster.send_last(number)
 
     def ask(self, number, grace):
         """A person wants it to end; if an end is under way already, it can only come sooner."""

@@ -173,6 +173,11 @@ class Lookout:
         missing = [rank.rank for rank in self._roster.missing()]
         if missing:
             said = "ranks {} were not started here within {:g} s by the mpirun on the head node"
+            if self._first_by is None and len(missing) == len(self._roster.ranks):
+                said += (
+                    "; nor were any on another node: its own daemons may not get through (ssh between the"
+                    " nodes, a firewall, MPI settings in a node's start-up files); see what it wrote itself"
+                )
             self._roster.start_failed(None, 0, said.format(missing, self._plan["join_limit"]))
             self._roster.give_up_waiting()
 

@@ -149,6 +149,11 @@ class Together:
         others = range(1, len(self._names)) if self.may_start else [node for node in self._told if node]
         return all(self._is_done_with(node, now) for node in others)
 
+    def has_begun(self):
+        """Whether any rank of the run has begun, as far as is known here."""
+        told = [self._order] if self._order is not None else self._told.values()
+        return self._own_begun() or any(status["begun"] for status in told)
+
     def close(self):
         """End the links."""
         for end in (self._hub, self._spoke):
@@ -253,9 +258,12 @@ class Together:
             "phase": self._phase,
             "stop": self._own_stop(),
             "mpirun_over": any(launcher.signalled_last and launcher.ended for launcher in launchers),
-            "begun": any(rank.pid for rank in known),
+            "begun": self._own_begun(),
             "well": [rank.rank for rank in known if rank.ended_well and rank.rank in self._served],
         }
+
+    def _own_begun(self):
+        return any(rank.pid for rank in self._supervisor.roster.ranks.values())
 
     def _obey(self, order):
         """Do here what holds for all nodes."""

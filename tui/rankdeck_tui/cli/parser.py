@@ -99,15 +99,20 @@ def choice_of(args: argparse.Namespace) -> Choice:
     return Choice(args.nodes, args.include, args.exclude)
 
 
-def add_set(parser: argparse.ArgumentParser) -> None:
-    """`--set KEY=VALUE`, as often as wanted."""
+def add_set(parser: argparse.ArgumentParser, what: str = "change one key for this time") -> None:
+    """`--set KEY=VALUE`, as often as wanted.
+
+    Args:
+        parser: of the command that takes it.
+        what: what it does there.
+    """
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
         action="append",
         default=[],
         dest="overrides",
-        help="change one key for this time, e.g. --set nodes=2 (a TOML value, else text)",
+        help=f"{what}, e.g. --set nodes=2 (a TOML value, else text)",
     )
 
 

@@ -36,8 +36,8 @@ def configure(parser: CommandParser) -> None:
     new.add_argument(
         "--json", action="store_true", default=SUPPRESS, help="print what was understood as JSON"
     )
-    add_set(new)
-    add_set(verbs["edit"])
+    add_set(new, "give one more key")
+    add_set(verbs["edit"], "change one key")
 
 
 def run(args: Namespace) -> int:

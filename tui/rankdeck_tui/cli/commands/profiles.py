@@ -34,10 +34,10 @@ def configure(parser: CommandParser) -> None:
         "--procs-per-node", metavar="N", type=int, help="ranks a node (default: the node's slots)"
     )
     new.add_argument("--process-count", metavar="N", type=int, help="ranks in all, instead")
-    add_set(new)
+    add_set(new, "give one more key")
     new.description = "Saves a new profile. On a terminal, what is not given is asked for."
     new.usage = "rankdeck profiles new NAME [OPTIONS] [-- ARGUMENTS OF THE PROGRAM]"
-    add_set(verbs["edit"])
+    add_set(verbs["edit"], "change one key")
 
 
 def run(args: Namespace) -> int:
