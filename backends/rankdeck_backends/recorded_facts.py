@@ -11,6 +11,7 @@ from rankdeck_profiles.fabric.inherited import environment
 from rankdeck_profiles.fabric.node import NodeFabric
 from rankdeck_profiles.fabric.sockets import Place, meet
 from rankdeck_profiles.facts import GpuFacts, NodeFacts, mpi_from_json
+from rankdeck_profiles.leftovers import KEPT, LEFTOVERS
 from rankdeck_profiles.masking import shown
 from rankdeck_profiles.model import BackendKind, Pool, PoolNode
 from rankdeck_profiles.readings import Readings
@@ -56,7 +57,11 @@ def _facts(name: str, readings: Readings, place: Place | None, machine: str) -> 
         memory_mib=_memory_mib(readings),
         gpus=_gpus(readings),
         machine=machine,
-        leftovers={each: shown(each, value) for each, value in own.items() if leftover(each) is not None},
+        leftovers={
+            each: shown(each, value)
+            for each, value in own.items()
+            if leftover(each, (*LEFTOVERS, *KEPT)) is not None
+        },
         uid=None if uid is None else int(uid),
         mpi=mpi_from_json(mpi) if mpi and isinstance(mpi.get("family"), str) else None,
         readings=readings,

@@ -10,11 +10,11 @@ from fnmatch import fnmatchcase
 
 from rankdeck_profiles import gpu_choice
 from rankdeck_profiles.facts import NodeFacts
-from rankdeck_profiles.leftovers import LEFTOVERS, VISIBLE_DEVICES, Leftover
+from rankdeck_profiles.leftovers import KEPT, LEFTOVERS, VISIBLE_DEVICES, Leftover
 from rankdeck_profiles.masking import shown
 from rankdeck_profiles.model import BackendKind, Pool, Profile
 from rankdeck_profiles.placement import Placement, Share
-from rankdeck_profiles.plan import Head, RemovedVariable
+from rankdeck_profiles.plan import FoundVariable, Head
 from rankdeck_profiles.settings import Setting
 
 INTERFACE_VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
@@ -110,7 +110,7 @@ def leftover(name: str, families: Iterable[Leftover] = LEFTOVERS) -> Leftover | 
 
 def removed(
     found: Mapping[str, str], keep: Iterable[str], families: Iterable[Leftover] = LEFTOVERS
-) -> tuple[RemovedVariable, ...]:
+) -> tuple[FoundVariable, ...]:
     """What is taken out of a node's environment.
 
     Args:
@@ -127,8 +127,40 @@ def removed(
     for name in sorted(found):
         entry = leftover(name, listed)
         if entry is not None and name not in kept:
-            variables.append(RemovedVariable(name, shown(name, found[name]), entry.why))
+            variables.append(FoundVariable(name, shown(name, found[name]), entry.why))
     return tuple(variables)
+
+
+def kept(
+    found: Mapping[str, str], gone: Iterable[FoundVariable], ours: Iterable[str]
+) -> tuple[FoundVariable, ...]:
+    """What a node's environment keeps of its login, as far as programs and libraries are known to heed it.
+
+    Args:
+        found: as for `removed`.
+        gone: what is removed.
+        ours: names that the plan, or the login shell by `env_from`, gives a value.
+
+    Returns:
+        By name; values of secrets masked.
+    """
+    told = {variable.name for variable in gone} | set(ours)
+    entries = [(name, leftover(name, (*KEPT, *LEFTOVERS))) for name in sorted(found) if name not in told]
+    return tuple(
+        FoundVariable(name, shown(name, found[name]), entry.why)
+        for name, entry in entries
+        if entry is not None
+    )
+
+
+def replaced(found: Mapping[str, str], reasons: Mapping[str, str], env: Mapping[str, str]) -> dict[str, str]:
+    """The reasons, with the login's own value where the plan's takes its place."""
+    return {
+        name: f"{why}, instead of the login's {shown(name, found[name])}"
+        if name in env and found.get(name, env[name]) != env[name] and leftover(name) is None
+        else why
+        for name, why in reasons.items()
+    }
 
 
 def _ranks_on_machine(

@@ -34,7 +34,7 @@ _ELASTIC = "left by another torchrun; tells a rank to use that one's store"
 _OMPI = "left by Open MPI; frameworks take it for an mpirun of theirs"
 _PMI = "left by an MPI process manager; frameworks take it for an MPI world of theirs"
 _INTEL = "says how another job's mpirun starts its daemons"
-_SLURM = "of another srun step; frameworks take their rank and world from it"
+_SLURM = "of an srun step; frameworks take their rank and world from it"
 _SLURM_BIND = "of another srun step; binds all ranks to that step's CPUs or memory"
 _HOROVOD = "left by horovodrun; sets rank or controller of another world"
 _TF = "the cluster of another TensorFlow job"
@@ -81,5 +81,30 @@ LEFTOVERS: tuple[Leftover, ...] = tuple(
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 """Which of a node's GPUs a program sees (CUDA C programming guide, environment variables)."""
 
-ASKED_FOR = (*(entry.pattern for entry in LEFTOVERS), VISIBLE_DEVICES)
+_JOB = "of the scheduler's job that the login is in"
+_GPUS = "says which GPUs a program sees"
+_SENDING = "a setting of the libraries that send, made on the node"
+_THREADS = "how many threads a process has, and where"
+_TRAINING = "a setting of the training's libraries, made on the node"
+_LOOKED_UP = "where programs and libraries are looked for"
+
+KEPT: tuple[Leftover, ...] = tuple(
+    Leftover(pattern, why)
+    for why, patterns in (
+        (_JOB, "SLURM_* SLURMD_* PBS_* PE_HOSTFILE JOB_ID NSLOTS LSF_* FLUX_* COBALT_*"),
+        (
+            _GPUS,
+            f"{VISIBLE_DEVICES} CUDA_DEVICE_ORDER NVIDIA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES "
+            "HIP_VISIBLE_DEVICES GPU_DEVICE_ORDINAL ZE_AFFINITY_MASK",
+        ),
+        (_SENDING, "NCCL_* RCCL_* GLOO_* UCX_* UCC_* FI_* I_MPI_* MPICH_* MV2_*"),
+        (_THREADS, "OMP_* GOMP_* KMP_* MKL_* OPENBLAS_* NUMEXPR_*"),
+        (_TRAINING, "TORCH_* PYTORCH_* CUDA_LAUNCH_BLOCKING TF_* XLA_* JAX_* PL_* HOROVOD_* DS_*"),
+        (_LOOKED_UP, "LD_LIBRARY_PATH LD_PRELOAD PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX"),
+    )
+    for pattern in patterns.split()
+)
+"""What stays, but for names that `LEFTOVERS` has: a plan shows it, for it changes what a program does."""
+
+ASKED_FOR = tuple(entry.pattern for entry in (*LEFTOVERS, *KEPT))
 """Of these names a node tells the values that its login has."""

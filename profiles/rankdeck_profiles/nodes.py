@@ -242,9 +242,21 @@ def _hosts_and_port(entry: str, rest: str) -> tuple[list[str], int | None]:
     return _range(entry, pattern), _port(entry, port if colon else None)
 
 
+def check_ipv6(text: str) -> None:
+    """Refuse what is no IPv6 address, or has a zone that no interface's name could be.
+
+    Raises:
+        ValueError: says why.
+    """
+    ipaddress.IPv6Address(text)
+    zone = text.partition("%")[2]
+    if not re.fullmatch(r"[A-Za-z0-9._-]*", zone, re.ASCII):
+        raise ValueError(f'"{zone}" is no interface')
+
+
 def _ipv6(entry: str, text: str) -> str:
     try:
-        ipaddress.IPv6Address(text)
+        check_ipv6(text)
     except ValueError as error:
         raise NodeSyntaxError(
             entry, f"no IPv6 address ({error}); write it as [fe80::7] or [fe80::7]:22"

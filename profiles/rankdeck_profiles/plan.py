@@ -104,8 +104,8 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
-class RemovedVariable:
-    """A variable taken out of the node's environment."""
+class FoundVariable:
+    """A variable that the node's login has, which is taken out of the environment, or left in it."""
 
     name: str
     value: str
@@ -122,7 +122,9 @@ class NodePlan:
     ranks: tuple[int, ...]
     processes: tuple[Process, ...]
     """Empty where another node's mpirun starts this node's ranks."""
-    env_removed: tuple[RemovedVariable, ...] = ()
+    env_removed: tuple[FoundVariable, ...] = ()
+    env_kept: tuple[FoundVariable, ...] = ()
+    """Of the login there, what programs and libraries heed and rankdeck neither sets nor removes."""
     needs: tuple[Need, ...] = ()
     rank_env: Mapping[str, str] = field(default_factory=dict)
     """What this node's ranks get on top of the node's environment where an mpirun starts them; beside it the

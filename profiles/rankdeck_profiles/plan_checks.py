@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 
 from rankdeck_profiles.errors import PlanError
+from rankdeck_profiles.environment import leftover
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.frameworks.base import Framework
 from rankdeck_profiles.leftovers import VISIBLE_DEVICES
@@ -47,6 +48,8 @@ def check_env(profile: Profile, framework: Framework, warn: Callable[[str], None
             warn(f"{name} in {where} has no effect: {framework.name} sets it itself")
         elif name.startswith("TORCHELASTIC_") and not framework.sets_itself:
             warn(f"{name} in {where}: torch takes it as a sign that torchrun started it")
+        elif name.startswith("SLURM_") and (entry := leftover(name)) is not None:
+            warn(f"{name} in {where}: {entry.why}")
     for name, value in profile.env.items():
         if is_secret(name):
             warn(f"{name} in [env] looks like a secret and is recorded with the run; env_from keeps it out")

@@ -11,6 +11,7 @@ from typing import Any
 from rankdeck_profiles.model import BARRIER_TIMEOUT, OnRankFailure, StopPolicy
 from rankdeck_profiles.plan import (
     EndsWith,
+    FoundVariable,
     Head,
     LaunchPlan,
     Need,
@@ -18,7 +19,6 @@ from rankdeck_profiles.plan import (
     Process,
     ProcessKind,
     RankSource,
-    RemovedVariable,
 )
 from rankdeck_profiles.rank_view import also_set, given_to_ranks
 
@@ -114,6 +114,7 @@ def _node_json(plan: LaunchPlan, node: NodePlan) -> dict[str, Any]:
         ],
         "rank_env": dict(node.rank_env),
         "env_removed": [{"name": v.name, "value": v.value, "why": v.why} for v in node.env_removed],
+        "env_kept": [{"name": v.name, "value": v.value, "why": v.why} for v in node.env_kept],
         "needs": [{"kind": n.kind, "value": n.value, "by": n.by, "why": n.why} for n in node.needs],
         "reasons": dict(node.reasons),
     }
@@ -127,7 +128,8 @@ def _node(data: Mapping[str, Any]) -> NodePlan:
         address=data["address"],
         ranks=tuple(data["ranks"]),
         processes=processes,
-        env_removed=tuple(RemovedVariable(v["name"], v["value"], v["why"]) for v in data["env_removed"]),
+        env_removed=tuple(FoundVariable(v["name"], v["value"], v["why"]) for v in data["env_removed"]),
+        env_kept=tuple(FoundVariable(v["name"], v["value"], v["why"]) for v in data.get("env_kept", ())),
         needs=tuple(Need(n["kind"], n["value"], n["by"], n["why"]) for n in data["needs"]),
         rank_env=dict(data.get("rank_env", {})),
         cwd=data.get("cwd", processes[0].cwd if processes else ""),

@@ -72,11 +72,14 @@ def plan(
         found = known.get(share.node.name)
         job = _job(profile, pool, placement, share, head, known, fabric)
         work = framework.work(job)
-        told[share.node.name] = work.reasons
+        env = {**work.rank_env, **{k: v for process in work.processes for k, v in process.env.items()}}
+        login = found.leftovers if found else {}
+        told[share.node.name] = environment.replaced(login, work.reasons, env)
         for text in work.warnings:
             notes.warn(text)
         for text in work.assumed:
             notes.assume(text)
+        gone = environment.removed(login, profile.env_from, framework.removes)
         nodes.append(
             NodePlan(
                 node=share.node.name,
@@ -84,9 +87,8 @@ def plan(
                 address=job.address,
                 ranks=share.ranks,
                 processes=work.processes,
-                env_removed=environment.removed(found.leftovers, profile.env_from, framework.removes)
-                if found
-                else (),
+                env_removed=gone,
+                env_kept=environment.kept(login, gone, (*env, *profile.env_from)),
                 needs=_needs(profile, job, work.needs),
                 rank_env=work.rank_env,
                 cwd=job.cwd,

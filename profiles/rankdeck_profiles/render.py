@@ -64,6 +64,10 @@ def _node(plan: LaunchPlan, node: NodePlan) -> list[str]:
         f"  removed {_clean(variable.name)}={_clean(variable.value)}  ({variable.why})"
         for variable in node.env_removed
     ]
+    lines += [
+        f"  kept {_clean(variable.name)}={_clean(variable.value)}  ({variable.why})"
+        for variable in node.env_kept
+    ]
     needed = ", ".join(
         f"{need.kind} {_clean(need.value)}" + (f" (for {_clean(need.by)})" if need.by else "")
         for need in node.needs

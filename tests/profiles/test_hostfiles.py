@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rankdeck_profiles import hostfiles
@@ -280,6 +280,7 @@ def test_many_wrong_lines_make_a_short_message():
 
 
 @settings(max_examples=300, deadline=None)
+@example("::%:", None)
 @given(st.text(st.sampled_from("ab01[]-,:@=# \t\n\r%.*()x\ufeffslotpr/")), st.sampled_from([None, *Format]))
 def test_no_text_breaks_it(text, form):
     found = hostfiles.read(text, form=form)

@@ -6,7 +6,7 @@ import json
 import pytest
 from plan_samples import FACTS, facts, gpus, pool, profile, ranks
 
-from rankdeck_profiles import environment
+from rankdeck_profiles import environment, frameworks, render
 from rankdeck_profiles.errors import PlanError
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.masking import is_secret
@@ -266,6 +266,54 @@ def test_gpus_that_a_login_hides_are_told(value, seen):
     assert made.nodes[0].env_removed == ()
     asked = profile(env={"CUDA_VISIBLE_DEVICES": "0,1,2,3"})
     assert plan(asked, pool("n1"), {"n1": found}).warnings == ()
+
+
+def test_what_stays_of_a_login_is_told_and_what_takes_its_place():
+    found = facts(
+        "n1",
+        gpus=gpus(2),
+        leftovers={
+            "SLURM_JOB_ID": "7",
+            "SLURM_PROCID": "0",
+            "CUDA_VISIBLE_DEVICES": "0,1",
+            "OMP_NUM_THREADS": "64",
+            "NCCL_DEBUG": "WARN",
+            "NCCL_IB_HCA": "mlx5_0",
+            "PYTORCH_TOKEN": "hush",
+            "PYTHONPATH": "/site",
+        },
+    )
+    asked = profile("pytorch", env={"NCCL_DEBUG": "INFO"}, env_from=("PYTHONPATH",))
+    made = plan(asked, pool("n1"), {"n1": found})
+    node = made.nodes[0]
+    assert {v.name: v.value for v in node.env_kept} == {
+        "CUDA_VISIBLE_DEVICES": "0,1",
+        "NCCL_IB_HCA": "mlx5_0",
+        "PYTORCH_TOKEN": "***",
+        "SLURM_JOB_ID": "7",
+    }
+    assert all(v.why for v in node.env_kept)
+    assert [v.name for v in node.env_removed] == ["SLURM_PROCID"]
+    assert made.reason(node, "OMP_NUM_THREADS").endswith(", instead of the login's 64")
+    assert made.reason(node, "NCCL_DEBUG") == "the profile's [env], instead of the login's WARN"
+    assert "instead" not in made.reason(node, "RANK")
+    assert "kept SLURM_JOB_ID=7  (of the scheduler's job" in render.as_text(made)
+    assert LaunchPlan.from_json(made.to_json()) == made
+
+
+def test_a_step_of_srun_in_env_is_warned_of():
+    made = plan(profile("lightning", env={"SLURM_NTASKS": "4", "SLURM_JOB_ID": "1"}), pool("n1"), None)
+    assert made.warnings == (
+        "SLURM_NTASKS in [env]: of an srun step; frameworks take their rank and world from it",
+    )
+
+
+def test_a_framework_that_leaves_another_launcher_its_variables_says_so():
+    found = facts("n1", leftovers={"MASTER_ADDR": "x", "OMPI_COMM_WORLD_RANK": "3", "SLURM_NTASKS": "4"})
+    removes = frameworks.get("command").removes
+    node = plan(profile("command", command=("true",), script=None), pool("n1"), {"n1": found}).nodes[0]
+    said = {v.name for v in (*node.env_removed, *node.env_kept)} | set(node.processes[0].env)
+    assert set(found.leftovers) <= said, removes
 
 
 def test_leftovers_are_removed_with_a_reason_and_secrets_masked():

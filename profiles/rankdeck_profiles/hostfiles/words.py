@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from dataclasses import dataclass
 
 from rankdeck_profiles import ranges
-from rankdeck_profiles.nodes import MAX_SLOTS, is_host, is_user
+from rankdeck_profiles.nodes import MAX_SLOTS, check_ipv6, is_host, is_user
 
 _SSH = re.compile(r"ssh://(.*?)/?")
 _BRACKETED = re.compile(r"\[([0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?)\](?::(\d+))?", re.ASCII)
@@ -109,7 +108,7 @@ def _address_and_number(text: str) -> tuple[str, int | None]:
 
 def _ipv6(text: str) -> str:
     try:
-        ipaddress.IPv6Address(text)
+        check_ipv6(text)
     except ValueError as error:
         raise WordError(
             f'"{text}" is no IPv6 address ({error})', "write it as fe80::7 or [fe80::7]"

@@ -88,13 +88,12 @@ def plan_lines(plan: LaunchPlan, place: Place, look: Look, width: int, *, asked:
         lines.append([("", ink.text)])
         lines.append([("Environment", ink.strong), ("  of mpirun itself", ink.dim)])
         lines += _variables(view.launcher_env, look, width)
-    if node.env_removed:
-        lines.append([("", ink.text)])
-        lines.append([("Removed", ink.strong), (f"  {len(node.env_removed)} found on {node.node}", ink.dim)])
-        removed = [
-            Variable(entry.name, shown(entry.name, entry.value), entry.why) for entry in node.env_removed
-        ]
-        lines += _variables(removed, look, width)
+    for title, found in (("Removed", node.env_removed), ("Kept", node.env_kept)):
+        if found:
+            lines.append([("", ink.text)])
+            lines.append([(title, ink.strong), (f"  {len(found)} of the login on {node.node}", ink.dim)])
+            rows = [Variable(entry.name, shown(entry.name, entry.value), entry.why) for entry in found]
+            lines += _variables(rows, look, width)
     if plan.assumed:
         lines.append([("", ink.text)])
         when = "  without the nodes' answers" if asked else "  until the nodes are asked"
