@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 
-from rankdeck_profiles.errors import PlanError
 from rankdeck_profiles.environment import leftover
+from rankdeck_profiles.errors import PlanError
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.frameworks.base import Framework
 from rankdeck_profiles.leftovers import VISIBLE_DEVICES
