@@ -85,8 +85,15 @@ def _start_refused(state: Folded, node: FoldedNode, event: Event) -> None:
     state.failures.append(Failure(number(event, "t") or 0.0, node.name, CauseKind.NODE, node.refused))
 
 
+def _start_cut_short(state: Folded, event: Event) -> None:
+    for node in state.nodes.values():
+        if not node.asked and node.refused is None:
+            node.refused = "its start was cut short: rankdeck was left before this node was asked"
+            state.failures.append(Failure(number(event, "t") or 0.0, node.name, CauseKind.NODE, node.refused))
+
+
 def _node_missing(state: Folded, node: FoldedNode, event: Event) -> None:
-    if node.ended is not None:
+    if node.ended is not None or node.refused is not None:
         return
     node.missing = text(event, "why") or "the node knows nothing of this run"
     if event.get("started") is False:
@@ -105,6 +112,7 @@ def _link_lost(state: Folded, node: FoldedNode, event: Event) -> None:
 
 OF_RUN: Mapping[str, Callable[[Folded, Event], None]] = {
     "run_created": _run_created,
+    "start_cut_short": _start_cut_short,
     "stop_asked": _stop_asked,
     "stop_ended": _stop_ended,
     "cause_found": _cause_found,

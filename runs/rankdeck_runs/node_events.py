@@ -111,6 +111,10 @@ def _rank_unknown(state: Folded, node: FoldedNode, event: Event) -> None:
     if rank is not None and not rank.state.is_terminal:
         why, t = text(event, "why"), number(event, "t")
         state.put(replace(rank, state=RankState.UNKNOWN, ended=t, why=why))
+        said = f"rank {rank.rank} is gone, and its exit status is not to be had: {why}"
+        again = event.get("may_restart") is True
+        what = {"rank": rank.rank, "attempt": rank.attempt, "may_restart": again}
+        state.fail(node, event, CauseKind.UNKNOWN, said, **what)
 
 
 def _start_failed(state: Folded, node: FoldedNode, event: Event) -> None:

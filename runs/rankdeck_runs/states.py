@@ -208,6 +208,8 @@ class CauseKind(StrEnum):
     """A line of the profile's `setup` failed on a node."""
     LAUNCHER = "launcher"
     """A launcher failed, and no rank of it did."""
+    UNKNOWN = "unknown"
+    """A rank is gone, and its exit status is not to be had."""
     NODE = "node"
     """A node refused its start, could not be reached for it, was not ready in time, or was lost."""
 

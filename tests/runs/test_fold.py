@@ -370,6 +370,29 @@ def test_an_unknown_exit_is_neither_success_nor_failure(story):
     assert snapshot.ranks[3].exit_code is None
     assert snapshot.state is RunState.UNKNOWN
     assert snapshot.exit_status == 1
+    assert (snapshot.cause.rank, snapshot.cause.kind) == (3, CauseKind.UNKNOWN)
+    assert "it is gone" in snapshot.cause.message
+
+
+def test_the_rank_of_unknown_end_is_named_above_those_stopped_for_it(story):
+    story.running()
+    story.node("n2", "rank_unknown", rank=3, why="its shim and the program have gone")
+    story.node("n2", "stopping", why="rank_failed", rank=3, signal="TERM", grace=5)
+    story.ended(0, code=1).ended(1, signal="TERM", asked=True).ended(2, signal="TERM", asked=True)
+    snapshot = story.snapshot
+    assert (snapshot.cause.rank, snapshot.cause.node, snapshot.cause.kind) == (3, "n2", CauseKind.UNKNOWN)
+
+
+def test_a_launch_that_was_left_in_its_midst_says_so(story):
+    story.created().login("start_asked", node="n1").login("start_cut_short")
+    snapshot = story.snapshot
+    assert (snapshot.cause.node, snapshot.cause.kind) == ("n2", CauseKind.NODE)
+    assert "cut short" in snapshot.cause.message
+    assert snapshot.nodes[1].state is NodeState.FAILED
+    story.login("node_missing", node="n2", why="it knows nothing of this run", started=False)
+    assert story.snapshot.cause == snapshot.cause
+    story.node("n1", "node_ended", state="stopped")
+    assert story.state is RunState.FAILED
 
 
 def test_a_node_that_knows_nothing_leaves_its_ranks_lost(story):

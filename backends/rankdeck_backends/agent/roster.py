@@ -210,7 +210,8 @@ class Roster:
             self.record_end(rank, {"rank": rank.rank, "exit_code": None, "signal": None})
             return
         rank.state = ENDED
-        self._events.append("rank_unknown", rank=rank.rank, why=why, **rank.told)
+        more = dict(rank.told, may_restart=True) if rank.may_restart else rank.told
+        self._events.append("rank_unknown", rank=rank.rank, why=why, **more)
         if not rank.may_restart:
             self.failed = True
             self._on_failure("rank_failed", rank.rank)

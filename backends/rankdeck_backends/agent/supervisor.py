@@ -128,10 +128,15 @@ class Supervisor:
             pass
 
     def _final_state(self):
-        if self.ending.asked or (self.ending.begun and self.ending.begun["by"]):
+        if self.ending.asked or self._ends_for_another():
             return "stopped"
         ended = len(self.roster.in_state(ENDED)) == len(self.roster.ranks)
         return "succeeded" if ended and not self.roster.failed and not self.ending.left else "failed"
+
+    def _ends_for_another(self):
+        """Whether the stop began on another node: the one that all name as late or lost has failed itself."""
+        peer = self.ending.begun["by"].get("peer") if self.ending.begun else None
+        return peer is not None and peer != self.plan["node"]
 
     def result(self):
         """What those hear who wait for the end."""
