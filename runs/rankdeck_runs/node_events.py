@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from rankdeck_runs.causes import CauseKind
 from rankdeck_runs.failures import Failure, Named
 from rankdeck_runs.folded import Folded, FoldedNode
-from rankdeck_runs.states import CauseKind, NodeState, RankState, RankStatus, SweptProcess
+from rankdeck_runs.states import NodeState, RankState, RankStatus, SweptProcess
 from rankdeck_runs.values import integer, integers, number, objects, text
 
 Event = Mapping[str, Any]
@@ -95,7 +96,12 @@ def _rank_ended(state: Folded, node: FoldedNode, event: Event) -> None:
         kind = CauseKind.SIGNAL if signal else CauseKind.EXIT
         how = f"was ended by signal {signal}" if signal else f"ended with status {code}"
         what = {"rank": rank.rank, "signal": signal or "", "attempt": rank.attempt, "may_restart": again}
-        state.fail(node, event, kind, f"rank {rank.rank} {how}", **what)
+        state.fail(node, event, kind, f"rank {rank.rank} {how}", code=code, seen=_seen(event), **what)
+
+
+def _seen(event: Event) -> tuple[tuple[str, str], ...]:
+    """What the node saw of a rank's end beside its status: the OOM killer, its kernel's log, /dev/shm."""
+    return tuple((text(each, "what"), text(each, "text")) for each in objects(event, "seen"))
 
 
 def _ended_state(code: int | None, signal: str | None, asked: bool) -> RankState:

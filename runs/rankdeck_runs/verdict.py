@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rankdeck_runs.causes import CauseKind
 from rankdeck_runs.failures import Failure
 from rankdeck_runs.folded import Folded, FoldedNode
-from rankdeck_runs.states import CauseKind, NodeState, NodeStatus, RankState, RankStatus, RunState, Timing
+from rankdeck_runs.states import NodeState, NodeStatus, RankState, RankStatus, RunState, Timing
 
 
 def rank_status(state: Folded, rank: RankStatus, first: Failure | None) -> RankStatus:

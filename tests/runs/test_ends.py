@@ -7,8 +7,9 @@ from concurrent.futures import CancelledError
 
 import pytest
 
+from rankdeck_runs.causes import CauseKind
 from rankdeck_runs.engine import Engine
-from rankdeck_runs.states import CauseKind, NodeState
+from rankdeck_runs.states import NodeState
 from runs.waiting import LIMIT
 
 

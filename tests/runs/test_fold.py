@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankdeck_runs import events
+from rankdeck_runs.causes import CauseKind
 from rankdeck_runs.events import fold
 from rankdeck_runs.fold import Fold
-from rankdeck_runs.states import CauseKind, NodeState, RankState, RunState
+from rankdeck_runs.states import NodeState, RankState, RunState
 
 
 class Story:
@@ -125,7 +126,9 @@ def test_show_json_has_what_is_promised(story):
         "err_bytes": 0,
     }.items() <= shown["ranks"][2].items()
     assert shown["ranks"][2]["started"] == "1970-01-01T00:16:50.000000Z"
-    assert set(shown["cause"]) == {"rank", "node", "kind", "message", "evidence"}
+    assert set(shown["cause"]) == {
+        *("rank", "node", "kind", "message", "evidence", "reason", "said", "proofs", "followers")
+    }
 
 
 def test_a_signal_leaves_no_exit_code(story):

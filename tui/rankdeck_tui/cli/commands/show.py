@@ -16,8 +16,9 @@ from rankdeck_tui.cli.surroundings import run_home
 from rankdeck_tui.cli.syncing import synced
 
 if TYPE_CHECKING:
+    from rankdeck_runs.causes import Cause
     from rankdeck_runs.record import Record
-    from rankdeck_runs.states import Cause, RankStatus, RunSnapshot
+    from rankdeck_runs.states import RankStatus, RunSnapshot
     from rankdeck_tui.cli.parser import CommandParser
 
 DESCRIPTION = (
