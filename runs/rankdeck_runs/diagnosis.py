@@ -116,6 +116,11 @@ def _lines(data: bytes) -> list[str]:
     return [text.rstrip() for text in texts if text.strip()]
 
 
+def is_error(line: str) -> bool:
+    """Whether a line's words are those of an error, or it is an exception's."""
+    return _ERROR_LIKE.search(line) is not None or _EXCEPTION.match(line) is not None
+
+
 def without_rank(line: str) -> str:
     """A line without the rank that torch.distributed's exception hook puts before it."""
     return _RANK_PREFIX.sub("", line)

@@ -182,13 +182,15 @@ def _by_the_end(
         proofs = (*_proof_of(message, None, read), *seen)
         return Words(message, evidence, _UNTOLD[failure.kind], "", Blame.OWN, spoken=True, proofs=proofs)
     reason, said = ends.of_status(failure.code) if failure.code is not None else ("", "")
-    if spoken := tuple(_proof_of(message, None, read)) if message != failure.message else ():
+    if spoken := tuple(_proof_of(message, None, read)) if diagnosis.is_error(message) else ():
         reason, said = reason or "log", said or "as its log says"
         return Words(message, evidence, reason, said, Blame.OWN, spoken=True, proofs=(*spoken, *seen))
     proofs = (*seen, *_last_proof(read))
     if reason:
         return Words(message, evidence, reason, said, Blame.OWN, spoken=True, proofs=proofs)
-    said = "; ".join(["why is not known: its logs hold no error", *([said] if said else [])])
+    wrote = any(lines for _, lines in read)
+    why = "no error is in its logs, which end here" if wrote else "it wrote nothing"
+    said = "; ".join([f"why is not known: {why}", *([said] if said else [])])
     return Words(message, evidence, "unknown", said, Blame.OWN, spoken=False, proofs=proofs)
 
 
