@@ -89,7 +89,7 @@ def _rank_ended(state: Folded, node: FoldedNode, event: Event) -> None:
         ended=number(event, "t"),
         out_bytes=integer(event, "out_bytes"),
         err_bytes=integer(event, "err_bytes"),
-        why="",
+        why="" if finished else _who_killed(event, signal),
     )
     state.put(status)
     if ended is RankState.FAILED:
@@ -97,6 +97,17 @@ def _rank_ended(state: Folded, node: FoldedNode, event: Event) -> None:
         how = f"was ended by signal {signal}" if signal else f"ended with status {code}"
         what = {"rank": rank.rank, "signal": signal or "", "attempt": rank.attempt, "may_restart": again}
         state.fail(node, event, kind, f"rank {rank.rank} {how}", code=code, seen=_seen(event), **what)
+
+
+def _who_killed(event: Event, signal: str | None) -> str:
+    """Who sent a rank the signal that nobody can catch, as far as that is known."""
+    if signal != "KILL":
+        return ""
+    if event.get("asked") is True:
+        return "SIGKILL by rankdeck: its grace was over, or the stop was forced"
+    if any(what == "oom" for what, _ in _seen(event)):
+        return "SIGKILL by the kernel: out of memory"
+    return "SIGKILL, sender unknown"
 
 
 def _seen(event: Event) -> tuple[tuple[str, str], ...]:
@@ -120,7 +131,7 @@ def _rank_unknown(state: Folded, node: FoldedNode, event: Event) -> None:
         said = f"rank {rank.rank} is gone, and its exit status is not to be had: {why}"
         again = event.get("may_restart") is True
         what = {"rank": rank.rank, "attempt": rank.attempt, "may_restart": again}
-        state.fail(node, event, CauseKind.UNKNOWN, said, **what)
+        state.fail(node, event, CauseKind.UNKNOWN, said, seen=_seen(event), **what)
 
 
 def _start_failed(state: Folded, node: FoldedNode, event: Event) -> None:

@@ -136,6 +136,15 @@ def test_a_signal_leaves_no_exit_code(story):
     assert (rank.state, rank.exit_code, rank.signal) == (RankState.FAILED, None, "KILL")
 
 
+def test_who_sent_the_kill_is_told_as_far_as_known(story):
+    story.running().ended(0, signal="KILL", asked=True).ended(1, signal="KILL").ended(2, signal="KILL")
+    story.events[-1]["seen"] = [{"what": "oom", "text": "/x/memory.events: oom_kill 0 -> 1"}]
+    story.ended(3, signal="TERM", asked=True)
+    whys = [rank.why for rank in story.snapshot.ranks]
+    assert whys[0].startswith("SIGKILL by rankdeck")
+    assert whys[1:] == ["SIGKILL, sender unknown", "SIGKILL by the kernel: out of memory", ""]
+
+
 def test_the_first_failure_by_time_is_the_cause(story):
     story.running()
     story.ended(3, 1)

@@ -5,6 +5,7 @@ Sources: wait(2), signal(7), Bash's manual (EXIT STATUS).
 
 from __future__ import annotations
 
+from rankdeck_runs.causes import CauseKind
 from rankdeck_runs.failures import Failure
 
 SEEN_OOM = "oom"
@@ -37,9 +38,15 @@ _SHELL = 128
 OOM_SAID = "killed by the kernel's OOM killer: the node's memory ran out, or its cgroup's limit was reached"
 
 
+def is_oom(failure: Failure) -> bool:
+    """Whether the OOM killer ended it: its status alone never says so."""
+    by_kill = failure.signal == "KILL" or failure.kind is CauseKind.UNKNOWN
+    return by_kill and any(what == SEEN_OOM for what, _ in failure.seen)
+
+
 def of_signal(failure: Failure) -> tuple[str, str]:
     """Reason and words for a rank that a signal ended."""
-    if any(what == SEEN_OOM for what, _ in failure.seen):
+    if is_oom(failure):
         return "host-memory", OOM_SAID
     known = _SIGNALS.get(failure.signal)
     return known or ("signal", f"ended by SIG{failure.signal}")

@@ -97,7 +97,7 @@ def of_failure(failure: Failure, err: LogEnd, out: LogEnd) -> Words:
     if told.message.startswith(("mpi-slots:", "mpi-transport:")):
         reason = told.message.partition(":")[0]
         return Words(told.message, told.evidence, reason, "", Blame.OWN, spoken=True, by_log=True)
-    if hit is None or any(what == ends.SEEN_OOM for what, _ in failure.seen):
+    if hit is None or ends.is_oom(failure):
         return _by_the_end(failure, told.message, told.evidence, read, seen)
     # An exception in a chain may tell more than the one that the program died of.
     message = hit.line.text.strip()[: diagnosis.LONGEST_MESSAGE] if hit in exceptions else told.message
@@ -173,7 +173,7 @@ def _by_the_end(
     seen: tuple[Proof, ...],
 ) -> Words:
     """What its status or signal means, where no line of a known sort is in its logs."""
-    if failure.signal:
+    if failure.signal or ends.is_oom(failure):
         reason, said = ends.of_signal(failure)
         blame = Blame.PEER_GONE if reason == "told-to-end" else Blame.OWN
         proofs = (*seen, *_last_proof(read))
