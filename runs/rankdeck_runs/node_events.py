@@ -213,6 +213,12 @@ def _record_degraded(state: Folded, node: FoldedNode, event: Event) -> None:
     state.notes.append(f"{node.name}: {text(event, 'what')}")
 
 
+def _may_end_at_logout(state: Folded, node: FoldedNode, event: Event) -> None:
+    note = f"{node.name}: the run may end when you log out: {text(event, 'why')}"
+    if note not in state.notes:
+        state.notes.append(note)
+
+
 def _node_ended(state: Folded, node: FoldedNode, event: Event) -> None:
     node.ended = _ENDED_STATES.get(text(event, "state"), NodeState.UNKNOWN)
     node.ended_at = number(event, "t")
@@ -246,5 +252,6 @@ HANDLERS: Mapping[str, Callable[[Folded, FoldedNode, Event], None]] = {
     "killing": _killing,
     "swept": _swept,
     "record_degraded": _record_degraded,
+    "may_end_at_logout": _may_end_at_logout,
     "node_ended": _node_ended,
 }

@@ -45,7 +45,7 @@ class Supervisor:
         starting, together: how it comes to run ranks, and its part in what all nodes do.
     """
 
-    def __init__(self, folder, plan, base, secrets):
+    def __init__(self, folder, plan, base, secrets, at_logout=""):
         """Prepare; nothing is started yet.
 
         Args:
@@ -53,6 +53,7 @@ class Supervisor:
             plan: the node's plan.
             base: the node's environment (bytes), what is removed already left out.
             secrets: {NAME: value}, kept in memory only.
+            at_logout: why it may be ended when its user logs out; empty where it is not.
         """
         self.folder = folder
         self.plan = plan
@@ -67,6 +68,7 @@ class Supervisor:
         self.finishing = Finishing(self)
         self.starting = Starting(self, base, secrets)
         self.together = Together(self)
+        self._at_logout = at_logout
         self._degraded = set()
         self._desk = None
         self._state = ("starting", None)
@@ -99,6 +101,8 @@ class Supervisor:
             resume(self)
         else:
             self.events.append("supervisor_started", pid=os.getpid(), boot=processes.boot_id())
+        if self._at_logout:
+            self.events.append("may_end_at_logout", why=self._at_logout)
         self._desk = Desk(self)
         self.together.begin(resumed)
         if self.ending.phase == NOT_ENDING:
