@@ -40,6 +40,8 @@ class FoldedNode:
     link_lost: str | None = None
     """Why it can't be reached."""
     stopping: bool = False
+    kill_at: float | None = None
+    """When its grace is over, by our clock, while it stops."""
     told_to_stop: bool = False
     """It stops for another reason than that its launcher has gone."""
     awaited: tuple[str, float] | None = None

@@ -159,6 +159,7 @@ def _finishing(state: Folded, node: FoldedNode, event: Event) -> None:
 
 def _stopping(state: Folded, node: FoldedNode, event: Event) -> None:
     node.stopping = True
+    _hurried(state, node, event)
     # An mpirun may have killed what it started before its own end is seen: that is its failure, still.
     node.told_to_stop = node.told_to_stop or text(event, "why") != "launcher_ended"
     why, rank = text(event, "why"), integer(event, "rank")
@@ -168,6 +169,12 @@ def _stopping(state: Folded, node: FoldedNode, event: Event) -> None:
     if why in ("not_ready", "node_lost"):
         message = text(event, "message").removeprefix(f"{about.name}: ")
         state.failures.append(Failure(number(event, "t") or 0.0, about.name, CauseKind.NODE, message))
+
+
+def _hurried(state: Folded, node: FoldedNode, event: Event) -> None:
+    t, grace = number(event, "t"), number(event, "grace")
+    if t is not None and grace is not None:
+        node.kill_at = t + grace
 
 
 def _waiting(state: Folded, node: FoldedNode, event: Event) -> None:
@@ -206,7 +213,9 @@ def _swept(state: Folded, node: FoldedNode, event: Event) -> None:
     for process in objects(event, "processes"):
         pid = integer(process, "pid")
         if pid is not None:
-            state.swept[node.name, pid] = SweptProcess(node.name, pid, text(process, "cmd"))
+            state.swept[node.name, pid] = SweptProcess(
+                node.name, pid, text(process, "cmd"), integer(process, "rank")
+            )
 
 
 def _record_degraded(state: Folded, node: FoldedNode, event: Event) -> None:
@@ -245,6 +254,7 @@ HANDLERS: Mapping[str, Callable[[Folded, FoldedNode, Event], None]] = {
     "attempt_started": _attempt_started,
     "finishing": _finishing,
     "stopping": _stopping,
+    "hurried": _hurried,
     "waiting": _waiting,
     "all_ready": _all_ready,
     "node_unreachable": _node_unreachable,

@@ -151,6 +151,9 @@ class NodeStatus:
     """Since when the other nodes' ranks have waited for it to be ready, by the login side's clock; None: they
     do not."""
 
+    kill_at: float | None = None
+    """When what is left of its ranks gets SIGKILL, by our clock; None: it is not being stopped."""
+
     def to_json(self) -> dict[str, Any]:
         """The node's entry in `show --json`."""
         return {
@@ -161,6 +164,7 @@ class NodeStatus:
             "ranks": list(self.ranks),
             "message": self.message,
             "awaited": iso(self.awaited),
+            "kill_at": iso(self.kill_at),
         }
 
 
@@ -203,10 +207,12 @@ class SweptProcess:
     node: str
     pid: int
     cmd: str
+    rank: int | None = None
+    """The rank that it came from, as far as known."""
 
     def to_json(self) -> dict[str, Any]:
         """The entry in `swept` of `show --json`."""
-        return {"node": self.node, "pid": self.pid, "cmd": self.cmd}
+        return {"node": self.node, "pid": self.pid, "cmd": self.cmd, "rank": self.rank}
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +271,11 @@ class RunSnapshot:
             return ""
         # Each node's torchrun counts its own failures, so that there may be more than one of them allows.
         return f"attempt {self.attempt}" + (f" of {self.attempts}" if self.attempt <= self.attempts else "")
+
+    @property
+    def kill_at(self) -> float | None:
+        """When the last of its ranks get SIGKILL, by our clock; None: nothing is being stopped."""
+        return max((node.kill_at for node in self.nodes if node.kill_at is not None), default=None)
 
     @property
     def exit_status(self) -> int:

@@ -109,7 +109,7 @@ def _progress(node: str, header: Mapping[str, Any]) -> StopProgress:
 
 def _processes(node: str, answer: Mapping[str, Any], key: str) -> list[SweptProcess]:
     return [
-        SweptProcess(node, pid, text(process, "cmd"))
+        SweptProcess(node, pid, text(process, "cmd"), integer(process, "rank"))
         for process in objects(answer, key)
         if (pid := integer(process, "pid")) is not None
     ]

@@ -616,3 +616,13 @@ def test_a_silent_node_is_said_and_then_the_cause(story):
     assert (snapshot.cause.kind, snapshot.cause.node) == (CauseKind.NODE, "n2")
     assert snapshot.cause.message == "not heard of for 60 s"
     assert snapshot.state is RunState.STOPPING
+
+
+def test_the_end_of_the_grace_is_told_while_a_node_stops(story):
+    story.running().node("n2", "stopping", why="asked", rank=None, signal="TERM", grace=60.0)
+    assert [node.kill_at for node in story.snapshot.nodes] == [None, story.t + 60.0]
+    story.node("n2", "hurried", grace=5.0)
+    assert story.snapshot.kill_at == story.t + 5.0
+    assert story.snapshot.nodes[1].to_json()["kill_at"].startswith("1970-")
+    story.node("n2", "node_ended", state="stopped")
+    assert story.snapshot.kill_at is None

@@ -69,7 +69,10 @@ class Ending:
         if self.phase == RUNNING:
             self.begin("asked", number, grace)
         elif self.phase == SIGNALLED:
-            self._deadline = min(self._deadline, time.monotonic() + grace)
+            deadline = time.monotonic() + grace
+            if deadline < self._deadline:
+                self._deadline = deadline
+                self._supervisor.events.append("hurried", grace=grace)
 
     def resume(self, event, grace_left):
         """Go on with a stop that a supervisor before us began, by its event `stopping`."""
@@ -120,7 +123,7 @@ class Ending:
         for stat in found.values():
             self._known.add((stat.pid, stat.start))
             if stat.group not in groups:
-                self.swept.append({"pid": stat.pid, "cmd": processes.command_of(stat.pid)})
+                self.swept.append(processes.swept(stat.pid))
         self._supervisor.kill(found)
 
     def _start_sweep(self, now):
@@ -132,7 +135,7 @@ class Ending:
         for stat in found.values():
             if (stat.pid, stat.start) not in self._known:
                 self._known.add((stat.pid, stat.start))
-                self.swept.append({"pid": stat.pid, "cmd": processes.command_of(stat.pid)})
+                self.swept.append(processes.swept(stat.pid))
                 if now < self._kill_at:
                     processes.signal_if_same(stat, signal.SIGTERM)
         if now >= self._kill_at:

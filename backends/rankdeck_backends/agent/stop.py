@@ -112,7 +112,7 @@ def sweep(marks, swept):
         for stat in found.values():
             if stat.pid not in known:
                 known.add(stat.pid)
-                swept.append({"pid": stat.pid, "cmd": processes.command_of(stat.pid)})
+                swept.append(processes.swept(stat.pid))
             processes.signal_if_same(stat, signal.SIGKILL)
         if not found:
             return []

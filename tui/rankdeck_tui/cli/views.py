@@ -93,6 +93,8 @@ class RunView:
         self._lost: set[str] = set()
         """Nodes whose connection is lost."""
         self._said_at = 0.0
+        self._graces: set[str] = set()
+        """Nodes of which was said that their ranks are being stopped."""
 
     def show(self, snapshot: RunSnapshot) -> int:
         """Prints new lines, and what has changed."""
@@ -115,6 +117,7 @@ class RunView:
             if node.state is NodeState.LOST:
                 self._lost.add(node.name)
         self._say_waits(snapshot)
+        self._say_grace(snapshot)
         for past in snapshot.earlier_attempts:
             self._say_once(f"attempt {past.attempt}", past.text)
         for rank in snapshot.ranks:
@@ -133,6 +136,15 @@ class RunView:
         self._said_at = time.monotonic()
         longest = words.duration(time.time() - min(since for _, since in waits))
         output.say(f"ranks begin together: waiting for {', '.join(name for name, _ in waits)}, {longest}")
+
+    def _say_grace(self, snapshot: RunSnapshot) -> None:
+        for node in snapshot.nodes:
+            if node.kill_at is None or node.name in self._graces:
+                continue
+            self._graces.add(node.name)
+            alive = sum(not snapshot.ranks[rank].state.is_terminal for rank in node.ranks)
+            left = words.countdown(node.kill_at - time.time())
+            output.say(f"{node.name}: stopping {words.plural(alive, 'rank')}, {left} to what is left")
 
     def _say_once(self, key: str, message: str) -> None:
         if self._said.get(key) != message:
@@ -207,6 +219,8 @@ class ProgressView:
         self._states = ""
         self._last_line = b""
         self._said_at = 0.0
+        self._graces: set[str] = set()
+        """Nodes of which was said that their ranks are being stopped."""
 
     def show(self, snapshot: RunSnapshot) -> int:
         """Says what has changed."""

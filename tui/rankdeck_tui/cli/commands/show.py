@@ -71,6 +71,8 @@ def run(args: Namespace) -> int:
         ("RANK", "STATE", "NODE", "LOCAL RANK", "PID", "EXIT", "TOOK", "OUT", "ERR", ""),
         [_rank_row(rank) for rank in snapshot.ranks],
     )
+    for line in words.swept(snapshot.swept):
+        print(output.printable(line))
     for process in snapshot.swept:
         print(output.printable(f"swept on {process.node}: {process.pid} {process.cmd}"))
     for note in snapshot.notes:
