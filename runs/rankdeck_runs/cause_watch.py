@@ -37,6 +37,8 @@ class CauseWatch:
         failures = self._live.failures()
         if not failures:
             return
+        if last:
+            self._finder.forget()
         first = failures[0]
         known = self._live.snapshot().cause
         if known is None or not known.reason:

@@ -46,6 +46,10 @@ class Finder:
         self._read: dict[Failure, Suspect] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
 
+    def forget(self) -> None:
+        """Read all logs again: more of them may have come."""
+        self._read.clear()
+
     async def of_first(self, first: Failure) -> Cause | None:
         """The quick answer: what the failing program says of itself; None if it says that others began."""
         suspect = await self._suspect(first)

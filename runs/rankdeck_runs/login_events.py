@@ -33,6 +33,7 @@ def _stop_ended(state: Folded, event: Event) -> None:
         state.stopping = False
     state.notes.extend(
         f"{text(left, 'node')}: process {integer(left, 'pid')} could not be ended: {text(left, 'cmd')}"
+        + (f" ({text(left, 'why')})" if text(left, "why") else "")
         for left in objects(event, "left")
     )
 

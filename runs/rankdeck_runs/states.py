@@ -209,6 +209,8 @@ class SweptProcess:
     cmd: str
     rank: int | None = None
     """The rank that it came from, as far as known."""
+    why: str = ""
+    """Of one that could not be ended: its state, and where in the kernel it sleeps."""
 
     def to_json(self) -> dict[str, Any]:
         """The entry in `swept` of `show --json`."""

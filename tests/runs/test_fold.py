@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rankdeck_runs import events
 from rankdeck_runs.causes import CauseKind
+from rankdeck_runs.early import early
 from rankdeck_runs.events import fold
 from rankdeck_runs.fold import Fold
 from rankdeck_runs.states import NodeState, RankState, RunState
@@ -626,3 +627,13 @@ def test_the_end_of_the_grace_is_told_while_a_node_stops(story):
     assert story.snapshot.nodes[1].to_json()["kill_at"].startswith("1970-")
     story.node("n2", "node_ended", state="stopped")
     assert story.snapshot.kill_at is None
+
+
+def test_a_rank_that_finished_early_is_told_of_and_is_no_failure(story):
+    story.running().ended(2)
+    snapshot = story.snapshot
+    assert early(snapshot, story.t + 10.0) == ""
+    said = early(snapshot, story.t + 31.0)
+    assert said == "rank 2 finished early, with success; 3 others run on, and may wait for it"
+    assert (snapshot.state, snapshot.cause) == (RunState.RUNNING, None)
+    assert early(story.ended(0).ended(1).snapshot, story.t + 60.0) == ""

@@ -143,7 +143,7 @@ class Ending:
         if not found:
             self.phase = DONE
         elif now > self._kill_at + KILL_PATIENCE:
-            self.left = [{"pid": pid, "cmd": processes.command_of(pid)} for pid in sorted(found)]
+            self.left = [processes.left(pid) for pid in sorted(found)]
             self.phase = DONE
 
 

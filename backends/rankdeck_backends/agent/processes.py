@@ -97,6 +97,18 @@ def swept(pid):
     return {"pid": pid, "cmd": command_of(pid), "rank": rank_of(pid)}
 
 
+def left(pid):
+    """A process that SIGKILL did not end, as it is told: with its state and where in the kernel it sleeps."""
+    stat, where = stat_of(pid), ""
+    try:
+        with open("/proc/{}/wchan".format(pid)) as file:
+            where = file.read(100).strip("0\n")
+    except (OSError, ValueError):
+        pass
+    why = "state {}{}".format(stat.state, " in " + where if where else "") if stat else ""
+    return {"pid": pid, "cmd": command_of(pid), "why": why}
+
+
 def owned_by(uid):
     """Every process of this user as {pid: Stat}."""
     found = {}

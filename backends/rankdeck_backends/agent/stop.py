@@ -117,7 +117,7 @@ def sweep(marks, swept):
         if not found:
             return []
         if time.monotonic() > deadline:
-            return [{"pid": pid, "cmd": processes.command_of(pid)} for pid in sorted(found)]
+            return [processes.left(pid) for pid in sorted(found)]
         time.sleep(0.05)
 
 

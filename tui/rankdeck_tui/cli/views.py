@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rankdeck_runs import events as record_events
 from rankdeck_runs import layout
+from rankdeck_runs.early import early
 from rankdeck_runs.sanitise import plain
 from rankdeck_runs.states import NodeState, RankState
 from rankdeck_tui import words
@@ -118,6 +119,8 @@ class RunView:
                 self._lost.add(node.name)
         self._say_waits(snapshot)
         self._say_grace(snapshot)
+        if done := early(snapshot, time.time()):
+            self._say_once("early", done)
         for past in snapshot.earlier_attempts:
             self._say_once(f"attempt {past.attempt}", past.text)
         for rank in snapshot.ranks:

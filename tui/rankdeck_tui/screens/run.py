@@ -177,6 +177,7 @@ class RunScreen(DeckScreen):
         nodes.set_lines(lines, title=f"Nodes {len(snapshot.nodes)}")
         if self.size.width >= 100:
             nodes.styles.height = max(5, min(len(lines) + 2, self.size.height * 4 // 10))
+        self.query_one(Banner).show(snapshot, rows=2 if self.size.height < 32 else 5, now=now)
         if version == self._version:
             return
         self._version = version
@@ -188,7 +189,6 @@ class RunScreen(DeckScreen):
             self.refresh_bindings()
             self.board.titles_changed()
             self._show_failed(snapshot)
-            self.query_one(Banner).show(snapshot, rows=2 if self.size.height < 32 else 5)
         if self._feed is not None and self._feed.read():
             self.query_one("#events", Lines).set_lines(self._feed.lines(look))
 
