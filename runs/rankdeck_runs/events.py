@@ -11,7 +11,7 @@ node's own `seq`; and the login side's own, which have no `seq`:
     link_up        {node, skew}                 link_lost      {node, step, message}
     stop_asked     {why: asked|start_failed, signal, grace}
     stop_ended     {gone, left: [{node, pid, cmd}], unreached: [{node, message}]}
-    cause_found    {rank, node, kind, message, evidence}
+    cause_found    {about: {node, kind, rank}, ...}   a Cause's fields; about: the failure it explains
     transport_found {rank, transports}          fabric_unused  {rank, message, reasons}
     note           {node, message}              complete       {}
 

@@ -1,4 +1,4 @@
-"""Ends that resist: what can't be killed, is dead already, ignores the signal, or is let go by its starter."""
+"""Ends that resist: what can't be killed, is dead already, ignores the signal, or is let go by its start."""
 
 from __future__ import annotations
 
