@@ -343,3 +343,36 @@ def test_whatever_is_in_a_log_its_other_lines_stay_in_their_order(lines):
     assert (
         sort(lines).lines.count("loss 3") == lines.count("loss 3") or "-" * 74 in lines or "=" * 80 in lines
     )
+
+
+CHILD_FAILED = """\
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Failures:
+  <NO_OTHER_FAILURES>
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-20_15:43:03
+  host      : gpu003
+  rank      : 5 (local_rank: 1)
+  exitcode  : {code} (pid: 14750)
+  error_file: <N/A>
+  traceback : Signal 9 (SIGKILL) received by PID 14750
+============================================================
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("-9", "torchrun: rank 5 on gpu003 (pid 14750) was ended by signal 9"),
+        ("3", "torchrun: rank 5 on gpu003 (pid 14750) ended with status 3"),
+    ],
+)
+def test_torchruns_table_names_the_rank(code, said):
+    ended = rank_ended(CHILD_FAILED.format(code=code))
+    assert (ended.rank, ended.node, ended.text) == (5, "gpu003", said)
+    assert explain(LAUNCHER, CHILD_FAILED.format(code=code).encode(), b"").rank == 5
