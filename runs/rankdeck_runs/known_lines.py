@@ -70,12 +70,18 @@ _RANK_ENDED = (
     re.compile(
         r"RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<node>\S+)\s+=\s+EXIT (?:STATUS|CODE): (?P<code>\d+)"
     ),
+    # torchrun's table: torch/distributed/elastic/multiprocessing/errors/__init__.py, ChildFailedError.
+    re.compile(
+        r"Root Cause \(first observed failure\):\s+\[\d+\]:\s+time\s*: \S+\s+host\s*: (?P<node>\S+)\s+"
+        r"rank\s*: (?P<rank>\d+) \(local_rank: \d+\)\s+exitcode\s*: "
+        r"(?:-(?P<signal>\d+)|(?P<code>\d+)) \(pid: (?P<pid>\d+)\)"
+    ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class RankEnded:
-    """What an mpirun says of the rank that ended first."""
+    """What an mpirun or a torchrun says of the rank that ended first."""
 
     rank: int
     """As that mpirun counts."""
@@ -126,7 +132,7 @@ def sort(lines: Sequence[str]) -> Sorted:
 
 
 def rank_ended(text: str) -> RankEnded | None:
-    """The first rank that an mpirun names as the end of its job, by where it stands in the text."""
+    """The first rank that a launcher names as the end of its job, by where it stands in the text."""
     found = [match for pattern in _RANK_ENDED if (match := pattern.search(text))]
     if not found:
         return None
@@ -134,10 +140,12 @@ def rank_ended(text: str) -> RankEnded | None:
     told = match.groupdict()
     rank, node = int(told["rank"]), told.get("node") or ""
     where = f"rank {rank} on {node}" if node else f"rank {rank}"
+    pid = told.get("pid")
+    who = f"torchrun: {where} (pid {pid})" if pid else f"mpirun: {where}"
     if told.get("signal"):
         name = f" ({told['name']})" if told.get("name") else ""
-        return RankEnded(rank, node, f"mpirun: {where} was ended by signal {told['signal']}{name}")
-    return RankEnded(rank, node, f"mpirun: {where} ended with status {told['code']}")
+        return RankEnded(rank, node, f"{who} was ended by signal {told['signal']}{name}")
+    return RankEnded(rank, node, f"{who} ended with status {told['code']}")
 
 
 def _fatal(text: str) -> str:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from rankdeck_runs.causes import Cause, PastAttempt
 from rankdeck_runs.transport import Fabric, Transport
 
 
@@ -150,6 +151,9 @@ class NodeStatus:
     """Since when the other nodes' ranks have waited for it to be ready, by the login side's clock; None: they
     do not."""
 
+    kill_at: float | None = None
+    """When what is left of its ranks gets SIGKILL, by our clock; None: it is not being stopped."""
+
     def to_json(self) -> dict[str, Any]:
         """The node's entry in `show --json`."""
         return {
@@ -160,6 +164,7 @@ class NodeStatus:
             "ranks": list(self.ranks),
             "message": self.message,
             "awaited": iso(self.awaited),
+            "kill_at": iso(self.kill_at),
         }
 
 
@@ -195,68 +200,6 @@ class LauncherStatus:
         }
 
 
-class CauseKind(StrEnum):
-    """What sort of first failure ended a run."""
-
-    EXIT = "exit"
-    """A rank ended with a status other than 0."""
-    SIGNAL = "signal"
-    """A signal that we did not send ended a rank."""
-    START = "start"
-    """A program could not be started on a node."""
-    SETUP = "setup"
-    """A line of the profile's `setup` failed on a node."""
-    LAUNCHER = "launcher"
-    """A launcher failed, and no rank of it did."""
-    NODE = "node"
-    """A node refused its start, could not be reached for it, was not ready in time, or was lost."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """Why a run failed: its first failure."""
-
-    rank: int | None
-    """None where no rank was involved."""
-    node: str
-    kind: CauseKind
-    message: str
-    """The failing rank's own last error line where it wrote one."""
-    evidence: tuple[str, ...] = ()
-    """Lines that show it: the end of the error log, the exit status."""
-
-    def to_json(self) -> dict[str, Any]:
-        """The `cause` of `show --json`."""
-        return {
-            "rank": self.rank,
-            "node": self.node,
-            "kind": str(self.kind),
-            "message": self.message,
-            "evidence": list(self.evidence),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class PastAttempt:
-    """A start of all ranks by their launcher that is over, and why the next one began."""
-
-    attempt: int
-    """From 1."""
-    cause: Cause | None = None
-    """Its first failure; None where none was seen (a node has left)."""
-
-    @property
-    def text(self) -> str:
-        """What ended it, in words."""
-        if self.cause is None:
-            return f"attempt {self.attempt} ended: a node joined anew"
-        return f"attempt {self.attempt} ended: {self.cause.message} ({self.cause.node})"
-
-    def to_json(self) -> dict[str, Any]:
-        """The entry in `earlier_attempts` of `show --json`."""
-        return {"attempt": self.attempt, "cause": self.cause.to_json() if self.cause else None}
-
-
 @dataclass(frozen=True, slots=True)
 class SweptProcess:
     """A process of the run that was in no rank's group, ended at the stop."""
@@ -264,10 +207,14 @@ class SweptProcess:
     node: str
     pid: int
     cmd: str
+    rank: int | None = None
+    """The rank that it came from, as far as known."""
+    why: str = ""
+    """Of one that could not be ended: its state, and where in the kernel it sleeps."""
 
     def to_json(self) -> dict[str, Any]:
         """The entry in `swept` of `show --json`."""
-        return {"node": self.node, "pid": self.pid, "cmd": self.cmd}
+        return {"node": self.node, "pid": self.pid, "cmd": self.cmd, "rank": self.rank}
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +273,11 @@ class RunSnapshot:
             return ""
         # Each node's torchrun counts its own failures, so that there may be more than one of them allows.
         return f"attempt {self.attempt}" + (f" of {self.attempts}" if self.attempt <= self.attempts else "")
+
+    @property
+    def kill_at(self) -> float | None:
+        """When the last of its ranks get SIGKILL, by our clock; None: nothing is being stopped."""
+        return max((node.kill_at for node in self.nodes if node.kill_at is not None), default=None)
 
     @property
     def exit_status(self) -> int:

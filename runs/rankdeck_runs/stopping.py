@@ -43,7 +43,7 @@ class StopResult:
         """The document of `rankdeck stop --json`, but for the id."""
         return {
             "gone": self.gone,
-            "left": [process.to_json() for process in self.left],
+            "left": [{**process.to_json(), "why": process.why} for process in self.left],
             "swept": [process.to_json() for process in self.swept],
             "unreached": [{"node": node, "message": message} for node, message in self.unreached],
         }
@@ -109,7 +109,7 @@ def _progress(node: str, header: Mapping[str, Any]) -> StopProgress:
 
 def _processes(node: str, answer: Mapping[str, Any], key: str) -> list[SweptProcess]:
     return [
-        SweptProcess(node, pid, text(process, "cmd"))
+        SweptProcess(node, pid, text(process, "cmd"), integer(process, "rank"), text(process, "why"))
         for process in objects(answer, key)
         if (pid := integer(process, "pid")) is not None
     ]

@@ -69,6 +69,7 @@ def test_a_second_stop_can_shorten_the_first(session: Client) -> None:
     session.wait_for(lambda: session.of(first, "stopping"), "progress")
     assert run.stop(force=True)["gone"]
     assert session.reply(first)[0]["gone"]
+    assert run.event("hurried")["grace"] == 0.0
 
 
 def test_a_program_under_a_wrapper_script_keeps_its_grace(session: Client, tmp_path: Path) -> None:
@@ -106,6 +107,28 @@ def test_a_grandchild_in_another_session_is_swept(session: Client) -> None:
     assert not is_alive(stray)
     assert run.end() == "stopped"
     assert stray in [process["pid"] for process in run.event("swept")["processes"]]
+
+
+def test_workers_that_outlive_their_killed_rank_are_counted_to_it(session: Client) -> None:
+    """Data loaders in sessions of their own that ignore SIGTERM; nobody asked for a stop."""
+    program = (
+        "import os,signal,time\n"
+        "for _ in range(4):\n"
+        "    if os.fork() == 0:\n"
+        "        os.setsid(); signal.signal(15, signal.SIG_IGN); os.write(1, b'%d\\n' % os.getpid())\n"
+        "        time.sleep(600)\n"
+        "time.sleep(600)"
+    )
+    run = Run(session, rank_plan([sys.executable, "-c", program]))
+    (pid,) = run.pids()
+    session.wait_for(lambda: run.log("0.out").count(b"\n") == 4, "four workers")
+    os.kill(pid, signal.SIGKILL)
+    assert run.end() == "failed"
+    workers = {int(line) for line in run.log("0.out").split()}
+    found = run.event("swept")["processes"]
+    assert {process["pid"] for process in found} == workers
+    assert {process["rank"] for process in found} == {0}
+    assert not any(map(is_alive, workers))
 
 
 def test_what_a_finished_rank_leaves_behind_is_swept(session: Client) -> None:

@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankdeck_runs import events
+from rankdeck_runs.causes import CauseKind
+from rankdeck_runs.early import early
 from rankdeck_runs.events import fold
 from rankdeck_runs.fold import Fold
-from rankdeck_runs.states import CauseKind, NodeState, RankState, RunState
+from rankdeck_runs.states import NodeState, RankState, RunState
 
 
 class Story:
@@ -125,12 +127,23 @@ def test_show_json_has_what_is_promised(story):
         "err_bytes": 0,
     }.items() <= shown["ranks"][2].items()
     assert shown["ranks"][2]["started"] == "1970-01-01T00:16:50.000000Z"
-    assert set(shown["cause"]) == {"rank", "node", "kind", "message", "evidence"}
+    assert set(shown["cause"]) == {
+        *("rank", "node", "kind", "message", "evidence", "reason", "said", "proofs", "followers")
+    }
 
 
 def test_a_signal_leaves_no_exit_code(story):
     rank = story.running().ended(1, None, "KILL").snapshot.ranks[1]
     assert (rank.state, rank.exit_code, rank.signal) == (RankState.FAILED, None, "KILL")
+
+
+def test_who_sent_the_kill_is_told_as_far_as_known(story):
+    story.running().ended(0, signal="KILL", asked=True).ended(1, signal="KILL").ended(2, signal="KILL")
+    story.events[-1]["seen"] = [{"what": "oom", "text": "/x/memory.events: oom_kill 0 -> 1"}]
+    story.ended(3, signal="TERM", asked=True)
+    whys = [rank.why for rank in story.snapshot.ranks]
+    assert whys[0].startswith("SIGKILL by rankdeck")
+    assert whys[1:] == ["SIGKILL, sender unknown", "SIGKILL by the kernel: out of memory", ""]
 
 
 def test_the_first_failure_by_time_is_the_cause(story):
@@ -370,6 +383,29 @@ def test_an_unknown_exit_is_neither_success_nor_failure(story):
     assert snapshot.ranks[3].exit_code is None
     assert snapshot.state is RunState.UNKNOWN
     assert snapshot.exit_status == 1
+    assert (snapshot.cause.rank, snapshot.cause.kind) == (3, CauseKind.UNKNOWN)
+    assert "it is gone" in snapshot.cause.message
+
+
+def test_the_rank_of_unknown_end_is_named_above_those_stopped_for_it(story):
+    story.running()
+    story.node("n2", "rank_unknown", rank=3, why="its shim and the program have gone")
+    story.node("n2", "stopping", why="rank_failed", rank=3, signal="TERM", grace=5)
+    story.ended(0, code=1).ended(1, signal="TERM", asked=True).ended(2, signal="TERM", asked=True)
+    snapshot = story.snapshot
+    assert (snapshot.cause.rank, snapshot.cause.node, snapshot.cause.kind) == (3, "n2", CauseKind.UNKNOWN)
+
+
+def test_a_launch_that_was_left_in_its_midst_says_so(story):
+    story.created().login("start_asked", node="n1").login("start_cut_short")
+    snapshot = story.snapshot
+    assert (snapshot.cause.node, snapshot.cause.kind) == ("n2", CauseKind.NODE)
+    assert "cut short" in snapshot.cause.message
+    assert snapshot.nodes[1].state is NodeState.FAILED
+    story.login("node_missing", node="n2", why="it knows nothing of this run", started=False)
+    assert story.snapshot.cause == snapshot.cause
+    story.node("n1", "node_ended", state="stopped")
+    assert story.state is RunState.FAILED
 
 
 def test_a_node_that_knows_nothing_leaves_its_ranks_lost(story):
@@ -581,3 +617,23 @@ def test_a_silent_node_is_said_and_then_the_cause(story):
     assert (snapshot.cause.kind, snapshot.cause.node) == (CauseKind.NODE, "n2")
     assert snapshot.cause.message == "not heard of for 60 s"
     assert snapshot.state is RunState.STOPPING
+
+
+def test_the_end_of_the_grace_is_told_while_a_node_stops(story):
+    story.running().node("n2", "stopping", why="asked", rank=None, signal="TERM", grace=60.0)
+    assert [node.kill_at for node in story.snapshot.nodes] == [None, story.t + 60.0]
+    story.node("n2", "hurried", grace=5.0)
+    assert story.snapshot.kill_at == story.t + 5.0
+    assert story.snapshot.nodes[1].to_json()["kill_at"].startswith("1970-")
+    story.node("n2", "node_ended", state="stopped")
+    assert story.snapshot.kill_at is None
+
+
+def test_a_rank_that_finished_early_is_told_of_and_is_no_failure(story):
+    story.running().ended(2)
+    snapshot = story.snapshot
+    assert early(snapshot, story.t + 10.0) == ""
+    said = early(snapshot, story.t + 31.0)
+    assert said == "rank 2 finished early, with success; 3 others run on, and may wait for it"
+    assert (snapshot.state, snapshot.cause) == (RunState.RUNNING, None)
+    assert early(story.ended(0).ended(1).snapshot, story.t + 60.0) == ""

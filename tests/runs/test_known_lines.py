@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankdeck_runs.causes import CauseKind
 from rankdeck_runs.diagnosis import explain, told_elsewhere
 from rankdeck_runs.events import fold
 from rankdeck_runs.failures import Failure
 from rankdeck_runs.known_lines import rank_ended, sort
-from rankdeck_runs.states import CauseKind, RunState
+from rankdeck_runs.states import RunState
 from runs.waiting import finished, launched
 
 EXIT = Failure(1.0, "n1", CauseKind.EXIT, "rank 0 ended with status 1", rank=0)
@@ -342,3 +343,36 @@ def test_whatever_is_in_a_log_its_other_lines_stay_in_their_order(lines):
     assert (
         sort(lines).lines.count("loss 3") == lines.count("loss 3") or "-" * 74 in lines or "=" * 80 in lines
     )
+
+
+CHILD_FAILED = """\
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Failures:
+  <NO_OTHER_FAILURES>
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-20_15:43:03
+  host      : gpu003
+  rank      : 5 (local_rank: 1)
+  exitcode  : {code} (pid: 14750)
+  error_file: <N/A>
+  traceback : Signal 9 (SIGKILL) received by PID 14750
+============================================================
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("-9", "torchrun: rank 5 on gpu003 (pid 14750) was ended by signal 9"),
+        ("3", "torchrun: rank 5 on gpu003 (pid 14750) ended with status 3"),
+    ],
+)
+def test_torchruns_table_names_the_rank(code, said):
+    ended = rank_ended(CHILD_FAILED.format(code=code))
+    assert (ended.rank, ended.node, ended.text) == (5, "gpu003", said)
+    assert explain(LAUNCHER, CHILD_FAILED.format(code=code).encode(), b"").rank == 5

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rankdeck_profiles.model import Pool, PoolNode
+    from rankdeck_runs.states import SweptProcess
 
 
 def plural(count: int, noun: str, many: str = "") -> str:
@@ -27,6 +30,11 @@ def duration(seconds: float | None) -> str:
         return f"{minutes}:{rest:02}"
     days, hours_left = divmod(hours, 24)
     return f"{days}d {hours_left:02}:{minutes:02}" if days else f"{hours}:{minutes:02}:{rest:02}"
+
+
+def countdown(left: float) -> str:
+    """Until what is left of a stopped run is killed; `left` in seconds."""
+    return f"SIGKILL in {duration(left)}" if left > 0 else "SIGKILL sent"
 
 
 def age(seconds: float | None) -> str:
@@ -104,3 +112,24 @@ def gpus_of(node: PoolNode) -> str:
     if node.gpus is not None:
         return ",".join(map(str, node.gpus))
     return "all but " + ",".join(map(str, node.hidden_gpus)) if node.hidden_gpus else "all"
+
+
+def as_ranges(numbers: Iterable[int]) -> str:
+    """Numbers as a list with ranges: `0,3-5`; `none` for no numbers."""
+    runs: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs) or "none"
+
+
+def swept(processes: Sequence[SweptProcess]) -> list[str]:
+    """How many left-over processes of which rank were ended on which node."""
+    counts = Counter((process.node, process.rank) for process in processes)
+    return [
+        f"ended on {node}: {plural(count, 'left-over process', 'left-over processes')}"
+        + ("" if rank is None else f" of rank {rank}")
+        for (node, rank), count in counts.items()
+    ]

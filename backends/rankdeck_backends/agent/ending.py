@@ -72,7 +72,10 @@ class Ending:
         if self.phase == RUNNING:
             self.begin("asked", number, grace)
         elif self.phase == SIGNALLED:
-            self._deadline = min(self._deadline, time.monotonic() + grace)
+            deadline = time.monotonic() + grace
+            if deadline < self._deadline:
+                self._deadline = deadline
+                self._supervisor.events.append("hurried", grace=grace)
 
     def resume(self, event, grace_left):
         """Go on with a stop that a supervisor before us began, by its event `stopping`."""
@@ -123,7 +126,7 @@ class Ending:
         for stat in found.values():
             self._known.add((stat.pid, stat.start))
             if stat.group not in groups:
-                self.swept.append({"pid": stat.pid, "cmd": processes.command_of(stat.pid)})
+                self.swept.append(processes.swept(stat.pid))
         self._supervisor.kill(found)
 
     def _start_sweep(self, now):
@@ -135,7 +138,7 @@ class Ending:
         for stat in found.values():
             if (stat.pid, stat.start) not in self._known:
                 self._known.add((stat.pid, stat.start))
-                self.swept.append({"pid": stat.pid, "cmd": processes.command_of(stat.pid)})
+                self.swept.append(processes.swept(stat.pid))
                 if now < self._kill_at:
                     processes.signal_if_same(stat, signal.SIGTERM)
         if now >= self._kill_at:
@@ -143,7 +146,7 @@ class Ending:
         if not found:
             self.phase = DONE
         elif now > self._kill_at + KILL_PATIENCE:
-            self.left = [{"pid": pid, "cmd": processes.command_of(pid)} for pid in sorted(found)]
+            self.left = [processes.left(pid) for pid in sorted(found)]
             self.phase = DONE
 
 

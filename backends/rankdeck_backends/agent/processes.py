@@ -81,6 +81,34 @@ def command_of(pid):
     return b" ".join(words).decode("utf-8", "replace")[:200]
 
 
+def rank_of(pid):
+    """The number of the rank that a process was forked by, as its environment has it; None if it has none."""
+    try:
+        with open("/proc/{}/environ".format(pid), "rb") as file:
+            entries = file.read().split(b"\0")
+    except OSError:
+        return None
+    found = [entry[5:] for entry in entries if entry.startswith(b"RANK=")]
+    return int(found[-1]) if found and found[-1].isdigit() else None
+
+
+def swept(pid):
+    """A process that outlived its rank, or was in no rank's group, as it is told."""
+    return {"pid": pid, "cmd": command_of(pid), "rank": rank_of(pid)}
+
+
+def left(pid):
+    """A process that SIGKILL did not end, as it is told: with its state and where in the kernel it sleeps."""
+    stat, where = stat_of(pid), ""
+    try:
+        with open("/proc/{}/wchan".format(pid)) as file:
+            where = file.read(100).strip("0\n")
+    except (OSError, ValueError):
+        pass
+    why = "state {}{}".format(stat.state, " in " + where if where else "") if stat else ""
+    return {"pid": pid, "cmd": command_of(pid), "why": why}
+
+
 def owned_by(uid):
     """Every process of this user as {pid: Stat}."""
     found = {}

@@ -59,6 +59,8 @@ def _retell(supervisor, events):
                 roster.ranks[number].finished = True
         elif ev == "stopping":
             stopping = event
+        elif ev == "hurried" and stopping is not None:
+            stopping = dict(stopping, grace=event["t"] - stopping["t"] + event["grace"])
     if stopping is not None:
         roster.stopping_since = stopping["t"]
         for rank in roster.ranks.values():

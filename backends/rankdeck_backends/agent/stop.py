@@ -112,12 +112,12 @@ def sweep(marks, swept):
         for stat in found.values():
             if stat.pid not in known:
                 known.add(stat.pid)
-                swept.append({"pid": stat.pid, "cmd": processes.command_of(stat.pid)})
+                swept.append(processes.swept(stat.pid))
             processes.signal_if_same(stat, signal.SIGKILL)
         if not found:
             return []
         if time.monotonic() > deadline:
-            return [{"pid": pid, "cmd": processes.command_of(pid)} for pid in sorted(found)]
+            return [processes.left(pid) for pid in sorted(found)]
         time.sleep(0.05)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rankdeck_runs import events as record_events
 from rankdeck_runs import layout
+from rankdeck_runs.early import early
 from rankdeck_runs.sanitise import plain
 from rankdeck_runs.states import NodeState, RankState
 from rankdeck_tui import words
@@ -93,6 +94,8 @@ class RunView:
         self._lost: set[str] = set()
         """Nodes whose connection is lost."""
         self._said_at = 0.0
+        self._graces: set[str] = set()
+        """Nodes of which was said that their ranks are being stopped."""
 
     def show(self, snapshot: RunSnapshot) -> int:
         """Prints new lines, and what has changed."""
@@ -115,6 +118,9 @@ class RunView:
             if node.state is NodeState.LOST:
                 self._lost.add(node.name)
         self._say_waits(snapshot)
+        self._say_grace(snapshot)
+        if done := early(snapshot, time.time()):
+            self._say_once("early", done)
         for past in snapshot.earlier_attempts:
             self._say_once(f"attempt {past.attempt}", past.text)
         for rank in snapshot.ranks:
@@ -133,6 +139,15 @@ class RunView:
         self._said_at = time.monotonic()
         longest = words.duration(time.time() - min(since for _, since in waits))
         output.say(f"ranks begin together: waiting for {', '.join(name for name, _ in waits)}, {longest}")
+
+    def _say_grace(self, snapshot: RunSnapshot) -> None:
+        for node in snapshot.nodes:
+            if node.kill_at is None or node.name in self._graces:
+                continue
+            self._graces.add(node.name)
+            alive = sum(not snapshot.ranks[rank].state.is_terminal for rank in node.ranks)
+            left = words.countdown(node.kill_at - time.time())
+            output.say(f"{node.name}: stopping {words.plural(alive, 'rank')}, {left} to what is left")
 
     def _say_once(self, key: str, message: str) -> None:
         if self._said.get(key) != message:
@@ -207,6 +222,8 @@ class ProgressView:
         self._states = ""
         self._last_line = b""
         self._said_at = 0.0
+        self._graces: set[str] = set()
+        """Nodes of which was said that their ranks are being stopped."""
 
     def show(self, snapshot: RunSnapshot) -> int:
         """Says what has changed."""

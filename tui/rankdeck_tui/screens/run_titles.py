@@ -36,6 +36,8 @@ def title(
     left: list[Part] = [*marks.mark(snapshot.state, look), ("  ", ink.text), (snapshot.id, ink.strong), dot]
     if begin is not None and end is not None:
         left += [(words.duration(end - begin), ink.text), dot]
+    if snapshot.kill_at is not None:
+        left += [(words.countdown(snapshot.kill_at - now), ink.warn), dot]
     left.append(
         (
             f"{words.plural(len(snapshot.ranks), 'rank')} on {words.plural(len(snapshot.nodes), 'node')}",

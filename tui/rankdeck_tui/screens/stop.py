@@ -176,7 +176,8 @@ def _swept(result: StopResult) -> str:
 
 def _rest(result: StopResult) -> str:
     lines = [
-        f"{process.node}: process {process.pid} is still there: {process.cmd}" for process in result.left[:8]
+        f"{process.node}: process {process.pid} is still there: {process.cmd} ({process.why})"
+        for process in result.left[:8]
     ]
     lines += [f"{node}: not reached: {why}" for node, why in result.unreached[:8]]
     return "\n".join(lines) or "The nodes did not say that all is gone."

@@ -5,8 +5,9 @@ from __future__ import annotations
 from rich.style import Style
 from textual.strip import Strip
 
+from rankdeck_runs.early import early
 from rankdeck_runs.states import RunSnapshot, RunState
-from rankdeck_tui import words
+from rankdeck_tui import causes, words
 from rankdeck_tui.look import Look, draw, marks
 from rankdeck_tui.look.draw import Part, Parts
 from rankdeck_tui.widgets.painted import Painted
@@ -17,26 +18,34 @@ WHY_UNUSED = (
 )
 
 
-def banner_lines(snapshot: RunSnapshot, look: Look, *, rows: int) -> tuple[Parts, list[Parts]]:
+def banner_lines(snapshot: RunSnapshot, look: Look, *, rows: int, now: float) -> tuple[Parts, list[Parts]]:
     """Title and lines of the box; no lines and no title where there is nothing of the kind to say.
 
     Args:
         snapshot: the run.
         look: inks and glyphs.
         rows: at most this many lines.
+        now: unix seconds.
     """
     ink = look.ink
     cause = snapshot.cause
     timing = snapshot.timing
     took = None if timing.started is None or timing.ended is None else timing.ended - timing.started
     if cause is not None:
-        where = f"rank {cause.rank} on {cause.node}" if cause.rank is not None else cause.node
+        where = causes.where(cause)
         verb = "failed" if snapshot.state is RunState.FAILED else "failed first"
         title: Parts = [(f" {look.glyphs.failed} {where} {verb} ", ink.danger_title)]
         lines: list[Parts] = [[(cause.message, ink.bad)]]
+        if cause.said:
+            at = f" ({cause.proofs[0].place})" if cause.proofs and cause.proofs[0].place else ""
+            lines.append([(causes.why(cause), ink.text), (at, ink.dim)])
+        lines += [[(text, ink.dim)] for text in causes.followers(cause)]
         lines += [[(text, ink.text)] for text in cause.evidence if text.strip() != cause.message.strip()]
         return title, lines[: max(1, min(rows, MOST_EVIDENCE + 1))]
     network: list[Parts] = [[(snapshot.fabric_unused, ink.bad)]] if snapshot.fabric_unused else []
+    if not snapshot.state.is_terminal and (done := early(snapshot, now)):
+        title = [(f" {look.glyphs.warning} finished early ", ink.danger_title)]
+        return title, [[(done, ink.warn)], *network][:rows]
     if not snapshot.state.is_terminal:
         title = [(f" {look.glyphs.warning} network ", ink.danger_title)] if network else []
         return title, [*network, [(WHY_UNUSED, ink.dim)]][:rows] if network else []
@@ -65,9 +74,9 @@ class Banner(Painted):
         self._lines: tuple[Parts, ...] = ()
         self._border = Style()
 
-    def show(self, snapshot: RunSnapshot, *, rows: int) -> None:
+    def show(self, snapshot: RunSnapshot, *, rows: int, now: float) -> None:
         """Say how it ended, if it has."""
-        title, lines = banner_lines(snapshot, self.look, rows=rows)
+        title, lines = banner_lines(snapshot, self.look, rows=rows, now=now)
         new = (tuple(title), tuple(tuple(parts) for parts in lines))
         border = (
             self.look.ink.bad

@@ -58,7 +58,9 @@ def tell(run_id: str, result: StopResult) -> None:
     for process in result.swept:
         output.say(f"{process.node}: ended process {process.pid} beside the ranks: {process.cmd}")
     for process in result.left:
-        output.error(f"{process.node}: process {process.pid} could not be ended: {process.cmd}")
+        output.error(
+            f"{process.node}: process {process.pid} could not be ended: {process.cmd} ({process.why})"
+        )
     for node, message in result.unreached:
         output.error(f"{node}: could not be told to stop: {message}", "its ranks may still be running")
     if result.gone:
