@@ -99,7 +99,8 @@ def _last_words(failure: Failure, err: Sorted, out: Sorted) -> Cause:
 
     What it wrote last on its error log is its last word, if it ended by its own doing.
     """
-    spoken = err.lines[-1] if err.lines and failure.kind is not CauseKind.SIGNAL else failure.message
+    told = [line for line in err.lines if known_lines.is_told(line)]
+    spoken = told[-1] if told and failure.kind is not CauseKind.SIGNAL else failure.message
     shown = (err.lines or out.lines)[-MOST_EVIDENCE:]
     evidence = (failure.message, *err.harmless, *out.harmless, *shown)
     return _cause(failure, failure.rank, spoken, evidence)
@@ -118,6 +119,8 @@ def _lines(data: bytes) -> list[str]:
 
 def is_error(line: str) -> bool:
     """Whether a line's words are those of an error, or it is an exception's."""
+    if not known_lines.is_told(line):
+        return False
     return _ERROR_LIKE.search(line) is not None or _EXCEPTION.match(line) is not None
 
 
@@ -142,7 +145,7 @@ def traceback_in(lines: Sequence[str]) -> Found | None:
 
 def _error_line(lines: Sequence[str]) -> Found | None:
     for index in range(len(lines) - 1, -1, -1):
-        if _ERROR_LIKE.search(lines[index]):
+        if _ERROR_LIKE.search(lines[index]) and known_lines.is_told(lines[index]):
             return Found(lines[index], index, index)
     return None
 

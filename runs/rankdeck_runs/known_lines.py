@@ -29,6 +29,11 @@ _HARMLESS = (
     ),
 )
 
+_WARNING = re.compile(r"^(?:\[rank\d+\]:)?\[[WI]\d*[^\]]*\]|^(?:\S.*:\d+: )?\w*Warning: |^\s*warnings?\.warn")
+"""Said of what is tried again, or goes on: torch and Python mark it."""
+_DRAWN = re.compile(r"^[\W_]*$")
+"""Rules, boxes and bars: nothing is said."""
+
 _OURS = re.compile(r"^rankdeck(?: shim)?: (.*)")
 """What this project's own processes under a launcher say when they refuse to run a rank."""
 _RULE = re.compile(r"^(?:-{40,}|={40,})$")
@@ -105,6 +110,11 @@ class Sorted:
     """What no MPI goes on after, in one line that begins with its name (`mpi-slots`); empty: nothing."""
     ended: RankEnded | None
     """The first rank of which an mpirun says that it ended the job."""
+
+
+def is_told(line: str) -> bool:
+    """Whether a line may tell why a program ended: a warning does not, nor does one without a word."""
+    return not (_WARNING.search(line) or _DRAWN.match(line))
 
 
 def sort(lines: Sequence[str]) -> Sorted:

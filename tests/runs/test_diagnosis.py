@@ -98,6 +98,28 @@ def test_that_there_is_no_ipv6_is_never_the_cause(err, message):
     assert explain(EXIT, err, b"").message == message
 
 
+NO_NAME = (
+    b"[W1128 16:32:07.114 socket.cpp:207] [c10d] The hostname of the client socket cannot be retrieved. "
+    b"err=-3\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("err", "message"),
+    [
+        (NO_NAME, EXIT.message),
+        (b"bad shard: cannot read\n" + NO_NAME, "bad shard: cannot read"),
+        (b"x.py:3: UserWarning: this cannot be right\n  warnings.warn(text)\n", EXIT.message),
+        (b"it said this\n" + b"*" * 34 + b"\n", "it said this"),
+        (b"=" * 40 + b"\n" + b"| --- |\n", EXIT.message),
+    ],
+)
+def test_a_warning_or_a_line_without_a_word_is_never_the_cause(err, message):
+    """torch says the first wherever an address has no name; jobs that go well have it, too."""
+    assert explain(EXIT, err, b"").message == message
+    assert explain(EXIT, b"", err).message in (message, EXIT.message)
+
+
 def test_output_is_looked_at_if_the_error_log_says_nothing():
     assert explain(EXIT, b"", b"step 1\nFATAL: bad shard\n").message == "FATAL: bad shard"
     assert explain(EXIT, b"", b"step 1\nstep 2\n").message == "rank 3 ended with status 1"

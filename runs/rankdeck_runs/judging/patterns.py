@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
+from rankdeck_runs.known_lines import is_told
+
 
 class Blame(IntEnum):
     """What a line says of who is to blame; the greater, the more it tells."""
@@ -177,8 +179,6 @@ PATTERNS = (
 )
 """The most telling first: a line may meet several."""
 
-_MERE_WARNING = re.compile(r"^(?:\[rank\d+\]:)?\[W\d*[^\]]*\]|^\S*Warning: |^\s*warnings?\.warn")
-"""Said of what is tried again, or goes on: torch and Python mark it."""
 _CRASH = re.compile(r"^(?:Fatal Python error: |\*\*\* Process received signal|Caught signal \d+ \()")
 _CPP = re.compile(r"^terminate called after throwing an instance of '([^']*)'|^libc\+\+abi: terminating")
 
@@ -188,7 +188,7 @@ CPP = Pattern("cpp", "a C++ exception ended it", _CPP)
 
 def of_line(line: str) -> Pattern | None:
     """The sort of trouble that a line tells of, if it is a known one."""
-    if _MERE_WARNING.search(line):
+    if not is_told(line):
         return None
     return next((pattern for pattern in PATTERNS if pattern.line.search(line)), None)
 
