@@ -241,3 +241,30 @@ def test_files_that_are_no_recordings(rankdeck: Shell, tmp_path: Path, text: str
     done = rankdeck("check", "--replay", str(path), status=2)
     assert str(path) in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        (("--set", 'workdir="/no/where"'), "/no/where: No such file or directory"),
+        (("--set", 'python="/usr/bin/no-python"'), "/usr/bin/no-python"),
+        (("--set", 'script="no-such.py"'), "no-such.py"),
+        (("--set", 'setup=["module load cuda/99"]'), "module load cuda/99"),
+    ],
+)
+def test_what_a_launch_refuses_is_found_by_the_check_once(
+    rankdeck: Shell, tmp_path: Path, changes: tuple[str, ...], named: str
+) -> None:
+    rankdeck.save_pool()
+    rankdeck.save_profile("hello")
+    refused = rankdeck("run", "hello", *changes, status=2).stderr
+    assert named in refused
+    assert "[run.needs]" not in refused
+    assert rankdeck.json("runs") == []
+    place = str(tmp_path / "kept")
+    done = rankdeck("check", "hello", *changes, "--record", place, status=1)
+    causes = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("fail ")]
+    assert causes[0] == "run.needs", done.stdout
+    assert named in done.stdout
+    again = rankdeck("check", "hello", "--replay", place, status=1).stdout
+    assert named in again

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from preflight.cases import ASKED
-from preflight.healthy import connect, healthy, mpi, python, torch
+from preflight.healthy import code, connect, healthy, mpi, need, python, torch
 from preflight.recordings import changed, recorded
 from preflight.test_wiring_checks import moved
 from rankdeck_backends.preflight.judge import Report, judge
@@ -45,9 +45,30 @@ def nothing_works(readings: Readings) -> Readings:
         ),
         (second(python=python(version="3.9.2")), "sw.python", set()),
         (second(mpi=mpi(version="5.0.6")), "sw.mpi", set()),
+        (
+            second(python=python(state="missing"), needs=[need("program", "x", "no x")]),
+            "run.needs",
+            {"sw.python"},
+        ),
+        (second(code=code(state="ENOENT"), needs=[need("file", "x", "no x")]), "run.needs", {"sw.code"}),
+        (
+            second(torch=torch(state="missing"), needs=[need("module", "torch", "none")]),
+            "run.needs",
+            {"sw.torch"},
+        ),
         (UNREACHED, "ssh.connect", set()),
     ],
-    ids=["gpu.lost", "net.iface", "sw.torch", "sw.python", "sw.mpi", "ssh.connect"],
+    ids=[
+        "gpu.lost",
+        "net.iface",
+        "sw.torch",
+        "sw.python",
+        "sw.mpi",
+        "python",
+        "script",
+        "module",
+        "ssh.connect",
+    ],
 )
 def test_what_follows_from_a_cause_is_told_as_such(node: Readings, cause: str, effects: set[str]) -> None:
     report = beside_healthy(node)

@@ -9,6 +9,7 @@ from typing import Any
 from rankdeck_backends.preflight.catalogue import CHECKS
 from rankdeck_backends.preflight.check import Check, Group
 from rankdeck_backends.preflight.finding import Finding, Outcome, Verdict, skipped, worst
+from rankdeck_backends.preflight.needs import seen_as_need
 from rankdeck_backends.preflight.subject import Asked, ProbedNode, ProbedPool
 from rankdeck_profiles.fabric.rules import FabricVariables, compute
 from rankdeck_profiles.masking import shown
@@ -118,7 +119,7 @@ def judge(
             outcome = _ONE_MACHINE if alone else check.pool(pool)
             findings.append(_finding(check, _as_needed(check, outcome, everyone), None))
     by_id = {check.id: check for check in checks}
-    explained = _with_causes(findings)
+    explained = _with_causes(_lacking(finding, everyone) for finding in findings)
     handled = tuple(_handled(finding, by_id[finding.id], variables) for finding in explained)
     return Report(tuple(readings), handled, variables)
 
@@ -172,8 +173,18 @@ def _finding(check: Check, outcome: Outcome, node: str | None) -> Finding:
     )
 
 
-def _with_causes(findings: Sequence[Finding]) -> Iterable[Finding]:
+def _lacking(finding: Finding, pool: ProbedPool) -> Finding:
+    """Names run.needs as a possible cause where the nodes lack what the check sees, too."""
+    about = [node for node in pool if node.name in finding.nodes]
+    wrong = finding.verdict in (Verdict.WARN, Verdict.FAIL)
+    if not wrong or not all(seen_as_need(node.readings, finding.id) for node in about):
+        return finding
+    return replace(finding, explained_by=f"run.needs {finding.explained_by}")
+
+
+def _with_causes(judged: Iterable[Finding]) -> Iterable[Finding]:
     """Keeps of each finding's possible causes the first that holds on every node it is about."""
+    findings = tuple(judged)
     failing: dict[str, set[str]] = {}
     for finding in findings:
         if finding.verdict is Verdict.FAIL:
