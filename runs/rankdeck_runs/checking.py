@@ -69,11 +69,12 @@ class Checked:
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """The nodes that were reached and yet could not be looked at: nothing is known of them."""
+        """The nodes that were reached, or recorded, and of which nothing is known all the same."""
         return tuple(
             node
             for node, each in self.readings.items()
-            if node not in self.unreached and "unread" in (each.mapping("ssh") or {})
+            if node not in self.unreached
+            and ("unread" in (each.mapping("ssh") or {}) or node in self.report.unknown)
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -268,3 +268,18 @@ def test_what_a_launch_refuses_is_found_by_the_check_once(
     assert named in done.stdout
     again = rankdeck("check", "hello", "--replay", place, status=1).stdout
     assert named in again
+
+
+def test_nodes_of_which_nothing_is_known_are_no_pass(rankdeck: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "n1.json"
+    path.write_text('{"syscalls": {"hostname": "n1"}}')
+    done = rankdeck("check", "--replay", str(path), status=3)
+    assert "NOT KNOWN" in done.stdout
+    assert "nothing is known of n1" in done.stdout
+    assert "PASS" not in done.stdout
+    markdown = rankdeck("check", "--replay", str(path), "--markdown", status=3).stdout
+    assert "Nothing is known of `n1`." in markdown
+    assert "Nothing stops a launch" not in markdown
+    both = rankdeck("check", "--replay", str(path), str(RECORDED / "ndr-ok-a.json"), status=3).stdout
+    assert "nothing is known of n1" in both
+    assert "n1 has no usable RDMA port" not in both

@@ -81,3 +81,11 @@ def test_an_unreached_node_is_judged_by_nothing_else() -> None:
     told = [each for each in beside_healthy(UNREACHED).on("n2") if each.verdict != "skip"]
     assert {each.id for each in told} <= {"ssh.connect", "ssh.clean-shell", "ssh.throttle"}
     assert all(each.message for each in beside_healthy(UNREACHED).findings)
+
+
+def test_a_node_that_could_not_be_looked_at_is_judged_by_nothing_that_others_know_of_it() -> None:
+    unread = {"ssh": {"state": "ok", "unread": "no room"}, "address": "10.77.0.12", "interface": "eth0"}
+    report = beside_healthy(Readings(syscalls=unread))
+    assert {each.id for each in report.on("n2") if each.verdict != "skip"} == {"ssh.connect"}
+    assert report.variables is not None
+    assert set(report.variables.nodes) == {"n1", "n3"}

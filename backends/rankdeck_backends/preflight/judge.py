@@ -19,7 +19,7 @@ _BETWEEN_MACHINES = (Group.FABRIC, Group.OFED, Group.GPUDIRECT)
 """What is only used between machines: a run on one of them does without."""
 
 _ONE_MACHINE = skipped("all nodes are this machine")
-_UNREACHED = skipped("the node could not be reached, so nothing was read there")
+_UNREACHED = skipped("the node could not be reached or looked at, so nothing was read there")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,17 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst that is not handled; pass where nothing else was found."""
-        counted = [each.verdict for each in self.findings if not each.handled_by]
-        return max(worst(counted), Verdict.PASS, key=lambda verdict: verdict.severity)
+        """The worst that is not handled; skip where all is well but for nodes of which nothing is known."""
+        found = worst(each.verdict for each in self.findings if not each.handled_by)
+        if found in (Verdict.WARN, Verdict.FAIL):
+            return found
+        return Verdict.SKIP if self.unknown or not self.nodes else Verdict.PASS
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The nodes on which no check came to a verdict: what was read says nothing of them."""
+        known = {each.node for each in self.findings if each.verdict is not Verdict.SKIP}
+        return tuple(node for node in self.nodes if node not in known)
 
     @property
     def stopping(self) -> tuple[Finding, ...]:
@@ -125,11 +133,15 @@ def judge(
 
 
 def _variables(pool: ProbedPool) -> FabricVariables | None:
-    """What a launch would set; of a single recorded node, what it would for several such nodes."""
-    if not pool.nodes or pool.on_one_machine:
+    """What a launch would set; of a single recorded node, what it would for several such nodes.
+
+    Of a node where no file was read and no command run nothing is claimed.
+    """
+    known = {node.name: node.fabric for node in pool if node.readings.files or node.readings.commands}
+    if not known or pool.on_one_machine:
         return None
     return compute(
-        {node.name: node.fabric for node in pool},
+        known,
         framework=pool.asked.framework,
         addresses=pool.asked.addresses,
         interface=pool.asked.interface,

@@ -59,8 +59,10 @@ def _summary(report: Report, stops: list[Alike]) -> str:
     nodes = (
         f"{_count(len(report.nodes), 'node')}: {_code(folded(report.nodes))}." if report.nodes else "No node."
     )
+    if report.unknown:
+        nodes += f" Nothing is known of {_code(folded(report.unknown))}."
     if not stops:
-        return f"{nodes} Nothing stops a launch."
+        return nodes if report.unknown else f"{nodes} Nothing stops a launch."
     return f"{nodes} {_count(len(stops), 'reason')} not to launch."
 
 

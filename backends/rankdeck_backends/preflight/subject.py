@@ -63,7 +63,9 @@ class ProbedNode:
 
     @property
     def reached(self) -> bool:
-        """Whether anything was read on it, beside why it could not be reached."""
+        """Whether anything was read on it, beside why it could not be reached or looked at."""
+        if "unread" in (self.readings.mapping("ssh") or {}):
+            return False  # what the others know of it, such as its address, says nothing of what is on it
         return bool(self.readings.files or self.readings.commands or set(self.readings.syscalls) - {"ssh"})
 
     @property

@@ -143,8 +143,11 @@ def _print_lines(text: str, first: str, following: str) -> None:
 
 
 def _print_sum(report: Report, title: str) -> None:
-    verdict = output.paint(report.verdict.upper(), _COLOURS[report.verdict], sys.stdout)
+    word = "NOT KNOWN" if report.verdict is Verdict.SKIP else report.verdict.upper()
+    verdict = output.paint(word, _COLOURS[report.verdict], sys.stdout)
     print(f"{verdict}  {output.printable(title)}, {words.plural(len(report.nodes), 'node')}")
+    if report.unknown:
+        _print_wrapped("", f"nothing is known of {folded(report.unknown)}: no check came to a verdict there")
     _print_wrapped("", summary(report))
 
 

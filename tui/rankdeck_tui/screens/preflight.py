@@ -18,6 +18,8 @@ from textual.events import DescendantFocus
 from rankdeck_backends.preflight.finding import Verdict
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import Pool, Profile
+from rankdeck_profiles.nodes import folded
+from rankdeck_profiles.nodes import folded
 from rankdeck_tui import words
 from rankdeck_tui.look.draw import Part, Parts
 from rankdeck_tui.preflight import detail
@@ -164,6 +166,8 @@ class PreflightScreen(DeckScreen):
             if self.size.width >= 100:
                 said += ": " + ", ".join(list(ids)[:2]) + (look.glyphs.ellipsis if len(ids) > 2 else "")
             return [(f"{look.glyphs.failed} {said}", ink.bad)]
+        if report.unknown:
+            return [(f"{look.glyphs.warning} nothing is known of {folded(report.unknown)}", ink.warn)]
         if report.verdict is Verdict.WARN:
             return [(f"{look.glyphs.warning} nothing stops a launch; there are warnings", ink.warn)]
         return [(f"{look.glyphs.succeeded} nothing stops a launch", ink.good)]
