@@ -19,7 +19,6 @@ from rankdeck_backends.preflight.finding import Verdict
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import Pool, Profile
 from rankdeck_profiles.nodes import folded
-from rankdeck_profiles.nodes import folded
 from rankdeck_tui import words
 from rankdeck_tui.look.draw import Part, Parts
 from rankdeck_tui.preflight import detail
