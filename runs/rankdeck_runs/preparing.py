@@ -54,6 +54,8 @@ class Prepared:
     """What preflight found."""
     fabric: Fabric | None = None
     """What its ranks are expected to send over; None: sockets, or nothing."""
+    active_test: bool = False
+    """True: it is preflight's own, and stands apart from the user's runs."""
 
 
 async def prepare(
