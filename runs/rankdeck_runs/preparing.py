@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.facts import NodeFacts
-from rankdeck_profiles.model import Pool, Profile
+from rankdeck_profiles.model import Pool, PoolNode, Profile
 from rankdeck_profiles.plan import LaunchPlan
 from rankdeck_profiles.planner import plan
+from rankdeck_profiles.readings import Readings
 from rankdeck_runs import probing, staying
 from rankdeck_runs.checking import (
     asked_of_plan,
@@ -32,6 +34,7 @@ from rankdeck_runs.usable_fabric import usable_fabric
 if TYPE_CHECKING:
     from rankdeck_backends.preflight.judge import Report
 
+T = TypeVar("T")
 Progress = Callable[[str], None]
 
 CHECK_FAILED = 1
@@ -82,20 +85,24 @@ async def prepare(
     asked = asked_of_plan(profile, pool, planned, facts)
     by_name = {node.name: node for node in nodes}
     used = tuple(by_name[node.node] for node in planned.nodes)
-    failed, readings = await asyncio.gather(
-        unmet(links, pool, planned),
-        read_between(
-            links,
-            pool,
-            used,
-            facts,
-            probed,
-            asked,
-            progress,
-            folder=folder_of(profile, pool),
-            in_a_hurry=True,
-        ),
-    )
+
+    async def among_nodes() -> tuple[dict[str, RankdeckError], dict[str, Readings]]:
+        return await asyncio.gather(
+            unmet(links, pool, planned),
+            read_between(
+                links,
+                pool,
+                used,
+                facts,
+                probed,
+                asked,
+                progress,
+                folder=folder_of(profile, pool),
+                in_a_hurry=True,
+            ),
+        )
+
+    failed, readings = await _while_all_answer(links, pool, used, planned, among_nodes())
     if lost := await staying.gone(links, pool, used):
         raise _prepare_error({**failed, **lost}, planned)
     report = await judged(with_needs(readings, planned, failed), asked)
@@ -104,6 +111,31 @@ async def prepare(
     if not_reached(failed) or (problems and not skip_checks):
         raise _refusal(failed, causes, planned)
     return Prepared(profile, pool, planned, facts, tuple(problems), report, usable_fabric(report.variables))
+
+
+async def _while_all_answer(
+    links: Links, pool: Pool, nodes: Iterable[PoolNode], planned: LaunchPlan, work: Coroutine[Any, Any, T]
+) -> T:
+    """The work's result, as long as every node answers.
+
+    Raises:
+        PrepareError: one is gone, or has fallen silent.
+    """
+    async with AsyncExitStack() as stack:
+        connections = []
+        lost: dict[str, RankdeckError] = {}
+        for node in nodes:
+            try:
+                connections.append(await stack.enter_async_context(links.use(pool.backend, node)))
+            except RankdeckError as error:
+                lost[node.name] = error
+        if lost:
+            work.close()
+            raise _prepare_error(lost, planned)
+        found, lost = await staying.while_answering(connections, work)
+    if found is None:
+        raise _prepare_error(lost, planned)
+    return found
 
 
 async def probe(links: Links, pool: Pool, progress: Progress) -> dict[str, NodeFacts]:
