@@ -204,7 +204,7 @@ async def _readings(connection: AgentConnection, request: Mapping[str, Any], pro
         if connection.closed.done():
             raise
         told = without_node(connection.node, error.message)
-        _log.warning("%s could not be looked at: %s", connection.node, told)
+        _log.info("%s could not be looked at: %s", connection.node, told)
         brief = told.strip().splitlines()[-1] if told.strip() else "no reason was given"
         progress(f"{connection.node} could not be looked at, nothing is known of it: {brief}")
         return Readings(syscalls={"ssh": {"state": "ok", "unread": brief}})

@@ -283,3 +283,20 @@ def test_nodes_of_which_nothing_is_known_are_no_pass(rankdeck: Shell, tmp_path: 
     both = rankdeck("check", "--replay", str(path), str(RECORDED / "ndr-ok-a.json"), status=3).stdout
     assert "nothing is known of n1" in both
     assert "n1 has no usable RDMA port" not in both
+
+
+def test_what_is_handled_or_follows_is_told_and_counted_as_that(rankdeck: Shell, tmp_path: Path) -> None:
+    for name in ("ndr-ok-a", "ndr-ok-b"):
+        document = json.loads((RECORDED / f"{name}.json").read_text())
+        document["syscalls"]["resolve_self"] = ["127.0.1.1"]
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    done = rankdeck("check", "--replay", str(tmp_path), status=0)
+    lines = done.stdout.splitlines()
+    told, _ = (number for number, line in enumerate(lines) if line.startswith("handled net.hostname"))
+    assert "(handled: GLOO_SOCKET_IFNAME is set)" in "".join(lines[told + 1 : told + 4])
+    assert not [line for line in lines if line.startswith("fail ")]
+    assert " 1 handled by what a launch sets" in done.stdout
+    assert " failed" not in lines[-1]
+    markdown = rankdeck("check", "--markdown", "--replay", str(tmp_path)).stdout
+    assert "| group | fail | warn | follows | handled | pass | skip |" in markdown
+    assert "| sockets and rendezvous | 0 | 0 | 0 | 2 |" in markdown

@@ -89,3 +89,12 @@ def test_a_node_that_could_not_be_looked_at_is_judged_by_nothing_that_others_kno
     assert {each.id for each in report.on("n2") if each.verdict != "skip"} == {"ssh.connect"}
     assert report.variables is not None
     assert set(report.variables.nodes) == {"n1", "n3"}
+
+
+def test_one_machine_under_two_names_is_one_cause() -> None:
+    report = judge({"n1": healthy(1), "n2": healthy(2), "alias": healthy(2)}, ASKED)
+    assert {each.id for each in report.stopping} == {"ssh.identity"}
+    consequences = {each.id: each.explained_by for each in report.findings if each.explained_by}
+    assert consequences == {"net.twin-address": "ssh.identity", "ib.guid": "ssh.identity"}
+    told = [each for each in report.findings if each.verdict in ("warn", "fail") and not each.explained_by]
+    assert {each.id for each in told} == {"ssh.identity"}

@@ -72,6 +72,7 @@ NODES = [
         syscalls=ssh(state="host key", message="the host key has changed"),
     ),
     Case("ssh.connect", "fail", "no reason was given", syscalls=ssh(state="auth")),
+    Case("ssh.connect", "warn", "could not look at the node", syscalls=ssh(unread="no room on /tmp")),
     Case("ssh.connect", "skip", syscalls={"ssh": None}),
     Case("ssh.clean-shell", "pass"),
     Case("ssh.clean-shell", "warn", "Welcome to gpu-a01", syscalls=ssh(noise="Welcome to gpu-a01\n")),
@@ -143,7 +144,7 @@ NODES = [
     Case(
         "port.range", "pass", asked=replace(ASKED, master_port=40000), files={RESERVED: "8080,39990-40010\n"}
     ),
-    Case("port.range", "warn", "for root only", asked=replace(ASKED, master_port=80)),
+    Case("port.range", "pass", "no client is given port 80", asked=replace(ASKED, master_port=80)),
     Case("port.range", "skip", "no port is settled", asked=replace(ASKED, master_port=None)),
     Case("port.range", "skip", "is not known", files={RANGE: None}),
     Case("port.range", "skip", "is not known", files={RANGE: "32768"}),

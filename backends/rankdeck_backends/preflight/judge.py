@@ -179,7 +179,7 @@ def _finding(check: Check, outcome: Outcome, node: str | None) -> Finding:
         node=node,
         nodes=(node,) if node is not None else outcome.nodes,
         evidence=outcome.evidence,
-        symptom=check.symptom if wrong else "",
+        symptom=(outcome.symptom or check.symptom) if wrong else "",
         fix=(outcome.fix or check.fix) if wrong else "",
         explained_by=" ".join((*check.explained_by, *outcome.explained_by)) if wrong else "",
     )
