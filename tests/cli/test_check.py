@@ -155,6 +155,16 @@ def test_the_checks_of_one_kind_are_listed(rankdeck: Shell, asked: str, rows: li
     assert {line.partition(".")[0] for line in listed[1:]} == {asked[:2].lower()}
 
 
+def test_explanations_as_json(rankdeck: Shell) -> None:
+    (one,) = rankdeck.json("check", "--explain", "ib.rate")
+    assert one["id"] == "ib.rate"
+    assert one["rule"].startswith("fail: ")
+    assert {"group", "looks_at", "reads", "symptom", "fix", "source"} <= set(one)
+    kind = rankdeck.json("check", "--explain", "ofed")
+    assert kind[0]["id"] == "ofed.modules"
+    assert rankdeck("check", "--explain", "nosuch", "--json", status=2).stdout == ""
+
+
 @pytest.mark.parametrize("kind", ["fifo", "huge", "empty"])
 def test_what_is_no_recorded_node_is_refused_at_once(rankdeck: Shell, tmp_path: Path, kind: str) -> None:
     path = tmp_path / "x.json"
@@ -223,6 +233,11 @@ def test_every_check_is_explained(rankdeck: Shell) -> None:
         (("--framework", "nosuch"), "nosuch"),
         (("--set", "nodes=1"), "--set changes a profile"),
         (("hello", "--framework", "mpi"), "the profile has its framework"),
+        (("--record", ""), "a name is expected"),
+        (("--replay", " "), "a name is expected"),
+        (("--explain", "ib.rate", "--active", "torch"), "--active has no meaning with it"),
+        (("--explain", "ib.rate", "--replay", "x", "--markdown"), "--replay, --markdown has no meaning"),
+        (("hello", "--explain", "ib.rate"), "PROFILE has no meaning with it"),
     ],
 )
 def test_what_cannot_be(rankdeck: Shell, words: tuple[str, ...], said: str) -> None:
