@@ -279,6 +279,7 @@ def asked_of_plan(profile: Profile, pool: Pool, planned: LaunchPlan, facts: Mapp
         env=profile.env,
         slots=pool.slots,
         slots_of={node.node: len(node.ranks) for node in planned.nodes},
+        gpus_of=_gpus_of(pool, facts),
         master_port=planned.head.port,
         interface=pool.interface,
         addresses={node.node: node.address for node in planned.nodes},
@@ -286,6 +287,18 @@ def asked_of_plan(profile: Profile, pool: Pool, planned: LaunchPlan, facts: Mapp
         communication=profile.communication_backend,
         open_mpi=_open_mpi(facts.get(planned.head.node)),
     )
+
+
+def _gpus_of(pool: Pool, facts: Mapping[str, NodeFacts]) -> dict[str, frozenset[str]]:
+    """The indices of the GPUs that are used on the nodes where the pool or the person chose some."""
+    found = {}
+    for node in pool.nodes:
+        if node.gpus is None and not node.hidden_gpus:
+            continue
+        there = [gpu.index for gpu in facts[node.name].gpus] if node.name in facts else []
+        used = node.gpus if node.gpus is not None else set(there) - set(node.hidden_gpus)
+        found[node.name] = frozenset(map(str, used))
+    return found
 
 
 def asked_of_pool(
@@ -298,6 +311,7 @@ def asked_of_pool(
         framework=framework,
         slots=pool.slots,
         slots_of={node.name: node.slots for node in pool.nodes if node.slots is not None},
+        gpus_of=_gpus_of(pool, facts),
         interface=pool.interface,
         addresses={name: each.address for name, each in facts.items()},
     )

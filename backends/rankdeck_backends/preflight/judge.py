@@ -108,9 +108,9 @@ def judge(
         asked: what is to be run there.
         checks: those to apply.
     """
-    everyone = ProbedPool(
-        tuple(ProbedNode(name, found) for name, found in readings.items()), asked or Asked()
-    )
+    wish = asked or Asked()
+    nodes = (ProbedNode(name, found, wish.gpus_of.get(name)) for name, found in readings.items())
+    everyone = ProbedPool(tuple(nodes), wish)
     answered = tuple(node for node in everyone if node.reached)
     reached = replace(everyone, nodes=answered, unread=len(everyone) - len(answered))
     variables = _variables(reached)

@@ -26,6 +26,8 @@ class Asked:
     """Ranks a node; None: one a GPU."""
     slots_of: Mapping[str, int] = field(default_factory=dict)
     """Ranks of the nodes for which it is another number."""
+    gpus_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The indices of the GPUs that a node's ranks use, where the pool or the person chose some."""
     master_port: int | None = None
     interface: str | None = None
     """The pool's `interface`: the one to reach other nodes by."""
@@ -60,6 +62,8 @@ class ProbedNode:
 
     name: str
     readings: Readings
+    used_gpus: frozenset[str] | None = None
+    """The indices of the GPUs that the run uses; None: all."""
 
     @property
     def reached(self) -> bool:
@@ -92,7 +96,7 @@ class ProbedNode:
     @cached_property
     def gpus(self) -> Accelerators:
         """Its GPUs, as tools, drivers and the PCI bus tell of them."""
-        return Accelerators(self.readings)
+        return Accelerators(self.readings, self.used_gpus)
 
 
 @dataclass(frozen=True)
