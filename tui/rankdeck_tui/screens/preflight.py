@@ -64,7 +64,14 @@ class PreflightScreen(DeckScreen):
             tooltip="Have pairs of nodes send to each other (says the cost first), or end that",
             id="preflight.send",
         ),
-        Binding("tab", "pane", "next pane", tooltip="To the matrix, to the finding", id="preflight.pane"),
+        Binding(
+            "tab",
+            "pane",
+            "Next pane",
+            show=False,
+            tooltip="To the matrix, to the finding",
+            id="preflight.pane",
+        ),
         Binding("shift+tab", "pane", "Previous pane", show=False, id="preflight.previous_pane"),
         Binding("escape,q", "back", "back", tooltip="Leave the preflight", id="always.back"),
     ]
@@ -299,10 +306,23 @@ class PreflightScreen(DeckScreen):
         self.query_one(Prompt).ask("file", name, ".md or .json  enter writes  esc", back_to=self.focused)
 
     @on(Prompt.Ended)
-    def _write(self, message: Prompt.Ended) -> None:
+    def _named(self, message: Prompt.Ended) -> None:
         if not message.kept or not message.text.strip() or self.asking.checked is None:
             return
         path = Path(os.path.expanduser(message.text.strip())).absolute()
+        if path.is_file():
+            self._replace(path)
+        else:
+            self._write(path)
+
+    @work
+    async def _replace(self, path: Path) -> None:
+        """Write over a file that is there, if the person says so."""
+        question = ConfirmScreen("Replace the file?", [f"{path} is there already."], "Replace")
+        if await self.app.push_screen_wait(question):
+            self._write(path)
+
+    def _write(self, path: Path) -> None:
         try:
             path.write_text(self._text(path), encoding="utf-8")
         except OSError as error:
