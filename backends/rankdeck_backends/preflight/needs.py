@@ -22,7 +22,7 @@ _SEEN_BY = {
 def needs(node: ProbedNode, pool: ProbedPool) -> Outcome:
     """run.needs."""
     if not isinstance(node.readings.syscall("needs"), list):
-        return skipped("what a profile needs there was not asked: no profile was named, or there is no plan")
+        return skipped("not asked: no profile was named, there is no plan, or the node gave no answer")
     missing = entries(node.readings, "needs")
     if not missing:
         return passed("all that the profile names is there", Evidence.of("what the plan needs", "all there"))
