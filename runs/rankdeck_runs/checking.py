@@ -281,6 +281,7 @@ def asked_of_plan(profile: Profile, pool: Pool, planned: LaunchPlan, facts: Mapp
         slots_of={node.node: len(node.ranks) for node in planned.nodes},
         gpus_of=_gpus_of(pool, facts),
         master_port=planned.head.port,
+        took_port=profile.master_port is None,
         interface=pool.interface,
         addresses={node.node: node.address for node in planned.nodes},
         options=profile.options,

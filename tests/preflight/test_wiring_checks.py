@@ -432,3 +432,13 @@ def test_the_head_cannot_write_to_the_shared_folder() -> None:
     finding = over_pool("fs.shared", nodes)
     assert (finding.verdict, finding.nodes) == ("fail", ("n1",))
     assert "n1 cannot write to /x: EROFS" in finding.message
+
+
+def test_the_fix_for_a_port_is_about_who_chose_it() -> None:
+    taken, refused = (
+        changed(healthy(1), syscalls=port("EADDRINUSE", STALE)),
+        changed(healthy(1), syscalls=port("EACCES")),
+    )
+    assert "leave master_port out of the profile" in on_node("port.free", taken).fix
+    assert "try again" in on_node("port.free", taken, replace(ASKED, took_port=True)).fix
+    assert "1024 and above" in on_node("port.free", refused).fix

@@ -32,11 +32,19 @@ def free(node: ProbedNode, pool: ProbedPool) -> Outcome:
             f"port {', '.join(str(each.get('port')) for each in tried)} is free",
             *(_evidence(each) for each in tried),
         )
-    refused = all(each.get("state") == "EACCES" for each in taken)
     return failed(
         "; ".join(_told(each) for each in taken),
         *(_evidence(each) for each in taken),
-        fix="leave master_port out of the profile, or choose one of 1024 and above" if refused else "",
+        fix=_fix(pool, refused=all(each.get("state") == "EACCES" for each in taken)),
+    )
+
+
+def _fix(pool: ProbedPool, *, refused: bool) -> str:
+    """What helps, where it is not the check's own fix."""
+    if refused:
+        return "leave master_port out of the profile, or choose one of 1024 and above"
+    return (
+        "it was free a moment ago: try again, and rankdeck takes another one" if pool.asked.took_port else ""
     )
 
 

@@ -29,6 +29,8 @@ class Asked:
     gpus_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The indices of the GPUs that a node's ranks use, where the pool or the person chose some."""
     master_port: int | None = None
+    took_port: bool = False
+    """True: the profile names no port, and this one was free on the head when the nodes were asked."""
     interface: str | None = None
     """The pool's `interface`: the one to reach other nodes by."""
     addresses: Mapping[str, str] = field(default_factory=dict)
