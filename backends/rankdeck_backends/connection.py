@@ -162,6 +162,20 @@ class AgentConnection:
         """
         return await self._call(op, fields, body, on_event, started)
 
+    async def silence(self, seconds: int) -> NodeError:
+        """Wait until the node, asked every second, has said nothing for so long, or is gone: why.
+
+        The connection stays as it is: those who can wait longer may yet have their answers.
+        """
+        missed = 0
+        while missed < seconds and not self.closed.done():
+            count = self._received.count
+            if self._writable.is_set():
+                self._tell("ping")
+            await asyncio.wait({self.closed}, timeout=1.0)
+            missed = missed + 1 if self._received.count == count else 0
+        return self._why_closed() if self.closed.done() else failures.no_answer(self.node, missed)
+
     async def close(self) -> None:
         """End the session and wait until its channel is gone. Does nothing the second time."""
         self._closing = True

@@ -9,6 +9,7 @@ from rankdeck_backends.package import NO_FOLDER, NO_PYTHON, OLD_PYTHON
 
 _EXCERPT_LINES = 3
 _EXCERPT_WIDTH = 200
+_STAY = "see that the node is up and stays reachable, then try again"
 
 
 def excerpt(data: bytes, lines: int = _EXCERPT_LINES) -> str:
@@ -106,12 +107,12 @@ def lost(node: str, stderr: bytes, status: int | None, signal: str | None, reaso
     else:
         how = "connection lost: the other side closed it"
     said = excerpt(stderr)
-    return NodeError(node, Step.LOST, how + (f"; it said:\n  {said}" if said else ""))
+    return NodeError(node, Step.LOST, how + (f"; it said:\n  {said}" if said else ""), _STAY)
 
 
 def no_answer(node: str, seconds: float) -> NodeError:
     """Pings stayed without answer."""
-    return NodeError(node, Step.LOST, f"connection lost: nothing came from it for {seconds:g} s")
+    return NodeError(node, Step.LOST, f"connection lost: nothing came from it for {seconds:g} s", _STAY)
 
 
 def broken_stream(node: str, what: str) -> NodeError:

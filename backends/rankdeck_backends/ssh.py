@@ -285,10 +285,12 @@ class SshBackend:
             ) from None
         except (asyncssh.Error, OSError) as error:
             raise NodeError(node, Step.LOST, f"the connection broke right after the login: {error}") from None
-        if not settings.jump and not settings.proxy_command:
-            connection.reached_at = ssh.get_extra_info("peername")[0]
-        connection.attach(SshChannel(ssh, channel))
-        channel.write(package.bootstrap_input())
+        peer = ssh.get_extra_info("peername")  # None: it is gone already
+        if peer and not settings.jump and not settings.proxy_command:
+            connection.reached_at = peer[0]
+        carrier = SshChannel(ssh, channel)  # it may have ended by now, which `greeted` tells
+        connection.attach(carrier)
+        carrier.write(package.bootstrap_input())
         await connection.greeted(limit)
         return connection
 

@@ -22,11 +22,15 @@ from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import Pool, PoolNode, Profile
 from rankdeck_profiles.nodes import folded
 from rankdeck_runs import layout
+from rankdeck_runs.live import LinkState, LinkStatus
+from rankdeck_runs.needs import NEEDS
 from rankdeck_runs.transport import Network, Transport
 from rankdeck_runs.values import number, text
 
 if TYPE_CHECKING:
+    from rankdeck_backends.preflight.finding import Finding
     from rankdeck_runs.engine import Engine
+    from rankdeck_runs.preparing import Prepared
     from rankdeck_runs.states import RunSnapshot
 
 ANSWER_LIMIT = 660.0
@@ -34,6 +38,7 @@ ANSWER_LIMIT = 660.0
 AT_ONCE = 16
 """Pairs that run at the same time."""
 _CALLED_OFF = "it was called off"
+_SEE_TO_NODE = "see that the node is up and stays reachable, then try again"
 _NAME_ANOTHER = "name a Python of the nodes that has it: --python, or the profile's"
 _RESULT = re.compile(r"^rankdeck-active (\{.*\})$", re.MULTILINE)
 
@@ -211,17 +216,20 @@ class _Trial:
             return Measured(names, problem=_CALLED_OFF, tried=False)
         two = Pool(self.pool.name, self.pool.backend, pair, slots=1, interface=self.pool.interface)
         run = ""
-        prepared = None
         try:
             prepared = self.engine.prepare(self.profile, two, skip_checks=True).result(ANSWER_LIMIT)
-            run = self.engine.launch(prepared).result(ANSWER_LIMIT)
+            if lacking := [each for each in _stopping(prepared) if each.id == NEEDS]:
+                where = ", ".join(each.node or "" for each in lacking)
+                hint = "; ".join(dict.fromkeys(each.fix for each in lacking))
+                return Measured(names, problem=f"{where}: {lacking[0].message}", hint=hint, tried=False)
+            run = self.engine.launch(replace(prepared, active_test=True)).result(ANSWER_LIMIT)
             return self._result(names, run)
         except (CancelledError, RuntimeError):  # the engine was closed meanwhile
             return Measured(names, run, problem=_CALLED_OFF, tried=False)
         except (RankdeckError, TimeoutError, OSError) as error:
             why = getattr(error, "message", "") or str(error) or "it took too long"
             hint = getattr(error, "hint", "")
-            return Measured(names, run, problem=why, hint=hint, tried=prepared is not None)
+            return Measured(names, run, problem=why, hint=hint, tried=bool(run))
 
     def _result(self, names: tuple[str, str], run: str) -> Measured:
         live = self.engine.attach(run)
@@ -234,10 +242,26 @@ class _Trial:
             self.engine.stop(run, grace=0.0).result(ANSWER_LIMIT)
             if self.called_off.is_set():
                 return Measured(names, run, problem=_CALLED_OFF, tried=False)
-            return Measured(names, run, problem=f"no result within {PAIR_LIMIT:.0f} s")
+            return without_result(names, run, live.links)
         logs = [live.path / layout.LOGS / layout.rank_log(rank, "out") for rank in (0, 1)]
         said = [log.read_text("utf-8", "replace") for log in logs if log.exists()]
         return _measured(names, snapshot, "\n".join(said))
+
+
+def _stopping(prepared: Prepared) -> tuple[Finding, ...]:
+    return prepared.report.stopping if prepared.report is not None else ()
+
+
+def without_result(pair: tuple[str, str], run: str, links: Mapping[str, LinkStatus]) -> Measured:
+    """A pair that told no result; a node that was lost meanwhile is said first."""
+    late = f"no result within {PAIR_LIMIT:.0f} s"
+    lost = {node: link.message for node, link in links.items() if link.state is LinkState.LOST}
+    if not lost:
+        return Measured(pair, run, problem=late)
+    told = "; ".join(
+        f"{node} was lost meanwhile ({why})" if why else f"{node} was lost" for node, why in lost.items()
+    )
+    return Measured(pair, run, problem=f"{told}: {late}", hint=_SEE_TO_NODE)
 
 
 def _measured(pair: tuple[str, str], snapshot: RunSnapshot, log: str) -> Measured:

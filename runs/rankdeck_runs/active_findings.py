@@ -31,6 +31,19 @@ def findings_of(checked: Checked, test: ActiveTest) -> tuple[Finding, ...]:
     return tuple(finding for finding in checked.report.findings if finding.id == _CHECKS[test].id)
 
 
+def not_tried(found: Sequence[Measured]) -> dict[str, list[str]]:
+    """Why pairs were not tried, with what to do about it -> their nodes: many pairs have one reason."""
+    told: dict[str, list[str]] = {}
+    for each in found:
+        if not each.tried:
+            told.setdefault(_why_not(each), []).extend(each.pair)
+    return told
+
+
+def _why_not(found: Measured) -> str:
+    return found.problem + (f" ({found.hint})" if found.hint else "")
+
+
 def link_gbytes(variables: FabricVariables | None, pair: Sequence[str]) -> float | None:
     """What one port for data carries, in GB/s: the slower node's; None: not known."""
     if variables is None or variables.choice.kind is None:
@@ -50,8 +63,8 @@ def _finding(
         f"run {found.run}" if found.run else "no run", found.problem or f"{found.gbytes_per_s} GB/s"
     )
     if not found.tried:
-        why = f"{where}: not tried: {found.problem}" + (f" ({found.hint})" if found.hint else "")
-        return Finding(check.id, Verdict.SKIP, why, None, found.pair, (run,))
+        message = f"{where}: not tried: {_why_not(found)}"
+        return Finding(check.id, Verdict.SKIP, message, None, found.pair, (run,))
     if found.gbytes_per_s is None:
         logs = f"see `rankdeck logs {found.run}`" if found.run else ""
         fix = "; ".join(filter(None, (found.hint, logs))) or check.fix

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rankdeck_backends.base import NodeError, NodeRefusal
+from rankdeck_backends.base import NodeError
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.facts import MpiFamily, NodeFacts
 from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
@@ -20,6 +20,7 @@ from rankdeck_runs.errors import without_node
 from rankdeck_runs.links import Links
 from rankdeck_runs.looking import with_clocks
 from rankdeck_runs.meeting import Meeting, meet, patience
+from rankdeck_runs.needs import unmet, with_needs
 from rankdeck_runs.probing import Probed, probe_all, questions
 from rankdeck_runs.recounting import recount, with_recounted
 from rankdeck_runs.sharing import PATIENCE
@@ -68,11 +69,12 @@ class Checked:
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """The nodes that were reached and yet could not be looked at: nothing is known of them."""
+        """The nodes that were reached, or recorded, and of which nothing is known all the same."""
         return tuple(
             node
             for node, each in self.readings.items()
-            if node not in self.unreached and "unread" in (each.mapping("ssh") or {})
+            if node not in self.unreached
+            and ("unread" in (each.mapping("ssh") or {}) or node in self.report.unknown)
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -127,14 +129,14 @@ async def check(
     probed, failed = await probe_all(links, profile, pool, nodes, progress, asked_for, in_a_hurry=False)
     facts = {name: each.facts for name, each in probed.items()}
     reached = tuple(node for node in nodes if node.name in facts)
-    if profile is not None and not failed:
-        planned = plan(profile, pool, facts)
+    planned = plan(profile, pool, facts) if profile is not None and not failed else None
+    if profile is not None and planned is not None:
         asked = asked_of_plan(profile, pool, planned, facts)
         order = [node.node for node in planned.nodes]
         reached = tuple(sorted(reached, key=lambda node: order.index(node.name)))
     else:
         asked = asked_of_pool(profile, pool, facts, framework)
-    readings, again = await asyncio.gather(
+    readings, again, lacking = await asyncio.gather(
         read_between(
             links,
             pool,
@@ -147,13 +149,28 @@ async def check(
             in_a_hurry=False,
         ),
         recount(links, pool, reached, {name: each.readings for name, each in probed.items()}, progress),
+        _lacking(links, pool, planned, probed),
     )
+    if planned is not None:
+        readings = with_needs(readings, planned, lacking)
     lost = await staying.gone(links, pool, reached)
     readings = staying.without(with_recounted(readings, again), lost, asked.addresses)
     failed = {**failed, **lost}
     for name, error in failed.items():
         readings[name] = Readings(syscalls={"ssh": _why_unreached(name, error)})
     return Checked(await judged(readings, asked), readings, tuple(failed))
+
+
+async def _lacking(
+    links: Links, pool: Pool, planned: LaunchPlan | None, probed: Mapping[str, Probed]
+) -> dict[str, RankdeckError]:
+    """What the nodes lack of what a plan needs; nothing where there is none."""
+    if planned is None:
+        return {}
+    pythons = {name: each.readings.mapping("python") or {} for name, each in probed.items()}
+    return await unmet(
+        links, pool, planned, [name for name, each in pythons.items() if each.get("state") == "timeout"]
+    )
 
 
 def folder_of(profile: Profile | None, pool: Pool) -> str | None:
@@ -262,13 +279,27 @@ def asked_of_plan(profile: Profile, pool: Pool, planned: LaunchPlan, facts: Mapp
         env=profile.env,
         slots=pool.slots,
         slots_of={node.node: len(node.ranks) for node in planned.nodes},
+        gpus_of=_gpus_of(pool, facts),
         master_port=planned.head.port,
+        took_port=profile.master_port is None,
         interface=pool.interface,
         addresses={node.node: node.address for node in planned.nodes},
         options=profile.options,
         communication=profile.communication_backend,
         open_mpi=_open_mpi(facts.get(planned.head.node)),
     )
+
+
+def _gpus_of(pool: Pool, facts: Mapping[str, NodeFacts]) -> dict[str, frozenset[str]]:
+    """The indices of the GPUs that are used on the nodes where the pool or the person chose some."""
+    found = {}
+    for node in pool.nodes:
+        if node.gpus is None and not node.hidden_gpus:
+            continue
+        there = [gpu.index for gpu in facts[node.name].gpus] if node.name in facts else []
+        used = node.gpus if node.gpus is not None else set(there) - set(node.hidden_gpus)
+        found[node.name] = frozenset(map(str, used))
+    return found
 
 
 def asked_of_pool(
@@ -281,6 +312,7 @@ def asked_of_pool(
         framework=framework,
         slots=pool.slots,
         slots_of={node.name: node.slots for node in pool.nodes if node.slots is not None},
+        gpus_of=_gpus_of(pool, facts),
         interface=pool.interface,
         addresses={name: each.address for name, each in facts.items()},
     )
@@ -304,36 +336,6 @@ def _open_mpi(head: NodeFacts | None) -> int | None:
         return None
     major = head.mpi.version.partition(".")[0]
     return int(major) if head.mpi.family is MpiFamily.OPEN_MPI and major.isdecimal() else 0
-
-
-_ALSO_A_NEED = {
-    "file": ("sw.code",),
-    "dir": ("sw.code", "sw.python", "fs.hung"),
-    "program": ("sw.python", "sw.mpi"),
-    "setup": ("sw.python", "sw.torch", "sw.mpi"),
-}
-"""Checks that see the same as a plan's need of that kind (`Need.kind`): what is missing is told once."""
-
-
-def stopping(report: Report, failed: Mapping[str, RankdeckError]) -> tuple[Finding, ...]:
-    """The reasons not to launch, without those that are told as something missing on a node already.
-
-    Args:
-        report: of preflight.
-        failed: by node, what a plan's needs were refused with.
-    """
-    told = {
-        (node, check)
-        for node, error in failed.items()
-        if isinstance(error, NodeRefusal)
-        for problem in error.problems
-        for check in _ALSO_A_NEED.get(problem.kind, ())
-    }
-    return tuple(
-        finding
-        for finding in report.stopping
-        if not finding.nodes or any((node, finding.id) not in told for node in finding.nodes)
-    )
 
 
 def problems_of_findings(findings: Iterable[Finding]) -> list[tuple[str, str]]:

@@ -107,6 +107,7 @@ class Fold:
             counts=dict(Counter(rank.state for rank in ranks)),
             fabric=state.fabric,
             fabric_unused=state.fabric_unused,
+            active_test=state.active_test,
         )
 
     def _past(self, attempt: int) -> PastAttempt:

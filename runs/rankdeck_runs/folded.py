@@ -84,6 +84,7 @@ class Folded:
     framework: str = ""
     pool: str = ""
     backend: str = ""
+    active_test: bool = False
     nodes: dict[str, FoldedNode] = field(default_factory=dict)
     ranks: dict[int, RankStatus] = field(default_factory=dict)
     launchers: dict[tuple[str, int], LauncherStatus] = field(default_factory=dict)

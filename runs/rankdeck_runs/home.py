@@ -39,19 +39,24 @@ class RunHome:
         self.runs: str = os.path.join(self.path, "runs")
         """The folder that holds one folder for each run."""
 
-    def list(self) -> builtins.list[RunSummary]:
-        """All runs, newest first.
+    def list(self, *, active_tests: bool = False) -> builtins.list[RunSummary]:
+        """The user's runs, newest first.
 
         A run that nobody follows shows the state it was last known in (`RunSummary.updated` tells when).
+
+        Args:
+            active_tests: those in which preflight had a pair of nodes send, too.
         """
         found = [self._summary(run_id) for run_id in self._ids()]
+        found = [summary for summary in found if active_tests or not summary.active_test]
         return sorted(found, key=lambda summary: (summary.created or "", summary.id), reverse=True)
 
     def find(self, name: str) -> Record:
         """The record that a person means.
 
         Args:
-            name: a run's id, a beginning of one that no other run shares, or `last` for the newest.
+            name: a run's id, a beginning of one that no other run shares, or `last` for the newest of the
+                user's own.
 
         Raises:
             RunNotFoundError: there is none, or several begin so; the message lists them.

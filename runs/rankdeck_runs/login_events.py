@@ -18,6 +18,7 @@ Event = Mapping[str, Any]
 def _run_created(state: Folded, event: Event) -> None:
     state.profile, state.pool, state.backend = (text(event, key) for key in ("profile", "pool", "backend"))
     state.framework = text(event, "framework") or state.framework
+    state.active_test = event.get("active_test") is True
     state.created = number(event, "t")
     state.fabric = Fabric.from_json(event.get("fabric"))
 

@@ -32,6 +32,8 @@ LOG_IN_SECONDS = 8.0
 _LISTEN_SECONDS = 45.0
 """After so long a listener ends by itself: whoever asked for it is gone."""
 _SETTLE_SECONDS = 10.0
+_CALLED_OFF_SECONDS = 0.5
+"""The same where nobody waits for the meeting any more: a node of it has fallen silent, as a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +121,19 @@ class _Try:
             if listeners:
                 await asyncio.wait(heard.values(), timeout=_SETTLE_SECONDS)
             await self._reach()
-        finally:
-            await from_all({node: self._end(node, job) for node, job in jobs.items()})
-            if listeners:
-                _, late = await asyncio.wait(listeners, timeout=_SETTLE_SECONDS)
-                for task in late:
-                    task.cancel()
+        except asyncio.CancelledError:
+            await self._end_all(jobs, listeners, _CALLED_OFF_SECONDS)
+            raise
+        await self._end_all(jobs, listeners, _SETTLE_SECONDS)
+
+    async def _end_all(
+        self, jobs: Mapping[str, int], listeners: Sequence[asyncio.Task[None]], seconds: float
+    ) -> None:
+        await from_all({node: self._end(node, job, seconds) for node, job in jobs.items()})
+        if listeners:
+            _, late = await asyncio.wait(listeners, timeout=seconds)
+            for task in late:
+                task.cancel()
 
     async def _listen(self, node: str, jobs: dict[str, int], heard: asyncio.Future[None]) -> None:
         address = self._meeting.addresses[node]
@@ -152,8 +161,8 @@ class _Try:
             if not heard.done():
                 heard.set_result(None)
 
-    async def _end(self, node: str, job: int) -> None:
-        await self._connections[node].request("end", job=job)
+    async def _end(self, node: str, job: int, seconds: float) -> None:
+        await self._connections[node].request("end", timeout=seconds, job=job)
 
     async def _reach(self) -> None:
         names = [node.name for node in self._meeting.nodes]

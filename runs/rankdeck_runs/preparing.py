@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from rankdeck_backends.base import NodeRefusal
-from rankdeck_backends.connection import AgentConnection
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.facts import NodeFacts
-from rankdeck_profiles.model import Pool, Profile
-from rankdeck_profiles.plan import LaunchPlan, Need, NodePlan
+from rankdeck_profiles.model import Pool, PoolNode, Profile
+from rankdeck_profiles.plan import LaunchPlan
 from rankdeck_profiles.planner import plan
+from rankdeck_profiles.readings import Readings
 from rankdeck_runs import probing, staying
 from rankdeck_runs.checking import (
     asked_of_plan,
@@ -22,26 +22,21 @@ from rankdeck_runs.checking import (
     load_checks,
     problems_of_findings,
     read_between,
-    stopping,
 )
 from rankdeck_runs.errors import NODE_NOT_REACHED, PrepareError, hints_of, not_reached, problems_of
-from rankdeck_runs.gathering import from_all
 from rankdeck_runs.links import Links
 from rankdeck_runs.looking import LAUNCH_PATIENCE, silent_tools
+from rankdeck_runs.needs import NEEDS, unmet, with_needs
 from rankdeck_runs.probing import probe_all, questions
-from rankdeck_runs.remedies import remedy
 from rankdeck_runs.transport import Fabric
 from rankdeck_runs.usable_fabric import usable_fabric
-from rankdeck_runs.values import objects
 
 if TYPE_CHECKING:
     from rankdeck_backends.preflight.judge import Report
 
+T = TypeVar("T")
 Progress = Callable[[str], None]
 
-CHECK_TIMEOUT = 600.0
-"""Seconds for a node's `check`: it runs the profile's setup lines, and loading modules from a cold file
-server takes minutes."""
 CHECK_FAILED = 1
 """Exit status: preflight found something that would break the run."""
 WRONG = 2
@@ -62,6 +57,8 @@ class Prepared:
     """What preflight found."""
     fabric: Fabric | None = None
     """What its ranks are expected to send over; None: sockets, or nothing."""
+    active_test: bool = False
+    """True: it is preflight's own, and stands apart from the user's runs."""
 
 
 async def prepare(
@@ -88,28 +85,57 @@ async def prepare(
     asked = asked_of_plan(profile, pool, planned, facts)
     by_name = {node.name: node for node in nodes}
     used = tuple(by_name[node.node] for node in planned.nodes)
-    (_, failed), readings = await asyncio.gather(
-        _check_all(links, pool, planned),
-        read_between(
-            links,
-            pool,
-            used,
-            facts,
-            probed,
-            asked,
-            progress,
-            folder=folder_of(profile, pool),
-            in_a_hurry=True,
-        ),
-    )
+
+    async def among_nodes() -> tuple[dict[str, RankdeckError], dict[str, Readings]]:
+        return await asyncio.gather(
+            unmet(links, pool, planned),
+            read_between(
+                links,
+                pool,
+                used,
+                facts,
+                probed,
+                asked,
+                progress,
+                folder=folder_of(profile, pool),
+                in_a_hurry=True,
+            ),
+        )
+
+    failed, readings = await _while_all_answer(links, pool, used, planned, among_nodes())
     if lost := await staying.gone(links, pool, used):
         raise _prepare_error({**failed, **lost}, planned)
-    report = await judged(readings, asked)
-    causes = problems_of_findings(stopping(report, failed))
+    report = await judged(with_needs(readings, planned, failed), asked)
+    causes = problems_of_findings(each for each in report.stopping if each.id != NEEDS)
     problems = problems_of(failed) + causes
     if not_reached(failed) or (problems and not skip_checks):
         raise _refusal(failed, causes, planned)
     return Prepared(profile, pool, planned, facts, tuple(problems), report, usable_fabric(report.variables))
+
+
+async def _while_all_answer(
+    links: Links, pool: Pool, nodes: Iterable[PoolNode], planned: LaunchPlan, work: Coroutine[Any, Any, T]
+) -> T:
+    """The work's result, as long as every node answers.
+
+    Raises:
+        PrepareError: one is gone, or has fallen silent.
+    """
+    async with AsyncExitStack() as stack:
+        connections = []
+        lost: dict[str, RankdeckError] = {}
+        for node in nodes:
+            try:
+                connections.append(await stack.enter_async_context(links.use(pool.backend, node)))
+            except RankdeckError as error:
+                lost[node.name] = error
+        if lost:
+            work.close()
+            raise _prepare_error(lost, planned)
+        found, lost = await staying.while_answering(connections, work)
+    if found is None:
+        raise _prepare_error(lost, planned)
+    return found
 
 
 async def probe(links: Links, pool: Pool, progress: Progress) -> dict[str, NodeFacts]:
@@ -118,44 +144,6 @@ async def probe(links: Links, pool: Pool, progress: Progress) -> dict[str, NodeF
     if failed:
         raise _prepare_error(failed)
     return facts
-
-
-async def _check_all(
-    links: Links, pool: Pool, planned: LaunchPlan
-) -> tuple[dict[str, None], dict[str, RankdeckError]]:
-    by_name = {node.name: node for node in pool.nodes}
-
-    async def check(node: NodePlan) -> None:
-        async with links.use(pool.backend, by_name[node.node]) as connection:
-            await _check(connection, node, planned)
-
-    return await from_all({node.node: check(node) for node in planned.nodes})
-
-
-async def _check(connection: AgentConnection, node: NodePlan, planned: LaunchPlan) -> None:
-    process = node.processes[0] if node.processes else None
-    reply = await connection.request(
-        "check",
-        timeout=CHECK_TIMEOUT,
-        needs=[
-            {"kind": n.kind, "value": n.value, "by": n.by, "why": n.why}
-            for n in node.needs
-            if not _is_rendezvous(n, planned)
-        ],
-        cwd=node.cwd or (process.cwd if process else ""),
-        setup=list(planned.setup),
-        env=dict(node.rank_env or (process.env if process else {})),
-        remove=[variable.name for variable in node.env_removed],
-    )
-    problems = objects(reply.header, "problems")
-    if problems:
-        told = [{**problem, "hint": remedy(problem)} for problem in problems]
-        raise NodeRefusal.from_check(node.node, told)
-
-
-def _is_rendezvous(need: Need, planned: LaunchPlan) -> bool:
-    """Whether it is the port at which preflight listens meanwhile, and of which it says more (port.free)."""
-    return need.kind == "port" and need.value.rpartition(":")[2] == str(planned.head.port)
 
 
 def _refusal(

@@ -22,8 +22,11 @@ from rankdeck_runs.errors import without_node
 from rankdeck_runs.gathering import from_all
 from rankdeck_runs.links import Links
 from rankdeck_runs.looking import clock, look, look_request
+from rankdeck_runs.staying import while_answering
 
 Progress = Callable[[str], None]
+Answers = tuple[NodeFacts, Readings, tuple[float, float]]
+"""Facts, readings, and the clock."""
 
 _log = logging.getLogger(__name__)
 
@@ -90,11 +93,23 @@ async def probe_all(
 
     async def probe_one(node: PoolNode) -> Probed:
         async with links.use(pool.backend, node) as connection:
-            facts, readings, told = await asyncio.gather(
-                _facts(connection, node, pool, asked), looked(node, connection), clock(connection)
-            )
+            facts, readings, told = await all_of(node, connection)
         count.answered(node, connection.note)
         return Probed(replace(facts, readings=readings, gpus=facts.gpus or gpus_of(readings)), readings, told)
+
+    async def all_of(node: PoolNode, connection: AgentConnection) -> Answers:
+        answers = asking(node, connection)
+        if not in_a_hurry:
+            return await answers
+        found, lost = await while_answering([connection], answers)
+        if found is None:
+            raise lost[connection.node]
+        return found
+
+    async def asking(node: PoolNode, connection: AgentConnection) -> Answers:
+        return await asyncio.gather(
+            _facts(connection, node, pool, asked), looked(node, connection), clock(connection)
+        )
 
     async def looked(node: PoolNode, connection: AgentConnection) -> Readings:
         """The local backend's nodes are one machine: the first to be reached looks for all."""
@@ -196,7 +211,7 @@ async def _readings(connection: AgentConnection, request: Mapping[str, Any], pro
         if connection.closed.done():
             raise
         told = without_node(connection.node, error.message)
-        _log.warning("%s could not be looked at: %s", connection.node, told)
+        _log.info("%s could not be looked at: %s", connection.node, told)
         brief = told.strip().splitlines()[-1] if told.strip() else "no reason was given"
         progress(f"{connection.node} could not be looked at, nothing is known of it: {brief}")
         return Readings(syscalls={"ssh": {"state": "ok", "unread": brief}})

@@ -154,6 +154,7 @@ def summarise(snapshot: RunSnapshot, updated: float) -> RunSummary:
             "ended": iso(snapshot.timing.ended),
             "world_size": snapshot.world_size,
             "nodes": len(snapshot.nodes),
+            "active_test": snapshot.active_test,
             "cause": None if cause is None else cause.message,
             "complete": snapshot.complete,
             "updated": updated,

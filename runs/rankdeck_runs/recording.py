@@ -109,6 +109,7 @@ def _created(run_id: str, profile: str, pool: str, prepared: Prepared) -> Mappin
             for node in prepared.pool.nodes
             if node.name in used
         ],
+        active_test=prepared.active_test,
         fabric=prepared.fabric.to_json() if prepared.fabric is not None else None,
     )
 

@@ -265,6 +265,8 @@ class RunSnapshot:
     """What the nodes had for data before the start; None: none that all can use, or one node alone."""
     fabric_unused: str = ""
     """In one line: its ranks send over sockets although there is a fabric. Empty: not as far as known."""
+    active_test: bool = False
+    """True: preflight's own, in which a pair of nodes sends; nobody's training."""
 
     @property
     def attempt_text(self) -> str:
@@ -293,6 +295,7 @@ class RunSnapshot:
             "framework": self.framework,
             "pool": self.pool,
             "backend": self.backend,
+            "active_test": self.active_test,
             "created": iso(self.timing.created),
             "started": iso(self.timing.started),
             "ended": iso(self.timing.ended),

@@ -32,11 +32,12 @@ class RunSummary:
         created: ISO 8601 in UTC, or None; likewise started and ended.
         world_size: number of ranks.
         nodes: number of nodes.
+        active_test: it is preflight's own, in which a pair of nodes sends.
         complete: nothing more is to be fetched.
         updated: unix seconds of the last look at the run, 0 if unknown.
     """
 
-    __slots__ = (*_TEXTS, *_TIMES, "complete", "nodes", "updated", "world_size")
+    __slots__ = (*_TEXTS, *_TIMES, "active_test", "complete", "nodes", "updated", "world_size")
 
     def __init__(self, run_id: str, values: Mapping[str, Any]) -> None:
         self.id = run_id
@@ -51,6 +52,7 @@ class RunSummary:
         self.ended: str | None = _text(values, "ended")
         self.world_size: int = _count(values, "world_size")
         self.nodes: int = _count(values, "nodes")
+        self.active_test: bool = values.get("active_test") is True
         self.complete: bool = values.get("complete") is True
         updated = values.get("updated")
         self.updated: float = updated if isinstance(updated, int | float) else 0.0
@@ -69,6 +71,7 @@ class RunSummary:
             "ended": self.ended,
             "world_size": self.world_size,
             "nodes": self.nodes,
+            "active_test": self.active_test,
             "cause": self.cause,
             "complete": self.complete,
             "updated": self.updated,

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 
+import asyncssh
 import pytest
 from open_sshd import run
 from opening import LIMIT, NODE, open_one, refused
@@ -64,6 +65,26 @@ async def test_a_start_up_file_that_exits_is_told_as_such(sshd, stand_in_agent, 
     assert caught.value.step is Step.SHELL
     assert "status 0 before the agent started, as start-up files that call `exit` do" in caught.value.message
     assert ("No interactive use" in caught.value.message) == bool(said)
+
+
+async def test_a_command_that_ends_before_it_is_given_the_agent_is_told_as_such(make_sshd, monkeypatch):
+    """A busy login node comes to it late: the channel is closed by then."""
+    open_session = asyncssh.SSHClientConnection.create_session
+
+    async def late(*arguments, **settings):
+        channel, session = await open_session(*arguments, **settings)
+        async with asyncio.timeout(LIMIT):
+            await channel.wait_closed()
+        return channel, session
+
+    monkeypatch.setattr(asyncssh.SSHClientConnection, "create_session", late)
+    server = make_sshd()
+    server.run_instead("exit 3")
+    server.start()
+    with pytest.raises(NodeError) as caught:
+        await open_one()
+    assert caught.value.step is Step.SHELL
+    assert "status 3 before the agent started" in caught.value.message
 
 
 async def test_large_bodies_go_both_ways(sshd, stand_in_agent):

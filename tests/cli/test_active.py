@@ -31,14 +31,31 @@ def test_a_pair_that_sends(rankdeck: Shell) -> None:
     assert finding["verdict"] == "pass"
     assert "GB/s over" in finding["message"]
     assert "sockets" in finding["message"]
-    assert "active-torch" in rankdeck("runs").stdout
+    assert "active-torch" in rankdeck("runs", "--all").stdout
+    assert rankdeck.json("runs") == []
+    assert "there is no run yet" in rankdeck("show", "last", status=2).stderr
 
 
 @pytest.mark.usefixtures("two")
 def test_nobody_to_ask(rankdeck: Shell) -> None:
     done = rankdeck("check", "--pool", "two", "--active", "torch", status=2)
     assert "add --yes" in done.stderr
-    assert "active-torch" not in rankdeck("runs").stdout
+    assert "active-torch" not in rankdeck("runs", "--all").stdout
+
+
+@pytest.mark.usefixtures("two")
+def test_what_can_t_begin_is_skipped_with_the_reason_and_the_fix(rankdeck: Shell) -> None:
+    asked = ("check", "--pool", "two", "--active", "torch", "--yes", "--json", "--python", "/no/such/python")
+    done = rankdeck(*asked, status=None)
+    document = json.loads(done.stdout)
+    (finding,) = (each for each in document["pool_findings"] if each["id"] == "bw.nccl-pair")
+    assert finding["verdict"] == "skip"
+    assert "not tried: " in finding["message"]
+    assert "/no/such/python" in finding["message"]
+    (measured,) = document["active"]
+    assert (measured["tried"], measured["run"]) == (False, "")
+    assert done.stderr.count("not tried: ") == 1
+    assert rankdeck("runs", "--all", "--json").stdout.strip() == "[]"
 
 
 def test_one_node_is_no_pair(rankdeck: Shell) -> None:

@@ -155,6 +155,16 @@ def test_the_checks_of_one_kind_are_listed(rankdeck: Shell, asked: str, rows: li
     assert {line.partition(".")[0] for line in listed[1:]} == {asked[:2].lower()}
 
 
+def test_explanations_as_json(rankdeck: Shell) -> None:
+    (one,) = rankdeck.json("check", "--explain", "ib.rate")
+    assert one["id"] == "ib.rate"
+    assert one["rule"].startswith("fail: ")
+    assert {"group", "looks_at", "reads", "symptom", "fix", "source"} <= set(one)
+    kind = rankdeck.json("check", "--explain", "ofed")
+    assert kind[0]["id"] == "ofed.modules"
+    assert rankdeck("check", "--explain", "nosuch", "--json", status=2).stdout == ""
+
+
 @pytest.mark.parametrize("kind", ["fifo", "huge", "empty"])
 def test_what_is_no_recorded_node_is_refused_at_once(rankdeck: Shell, tmp_path: Path, kind: str) -> None:
     path = tmp_path / "x.json"
@@ -223,6 +233,11 @@ def test_every_check_is_explained(rankdeck: Shell) -> None:
         (("--framework", "nosuch"), "nosuch"),
         (("--set", "nodes=1"), "--set changes a profile"),
         (("hello", "--framework", "mpi"), "the profile has its framework"),
+        (("--record", ""), "a name is expected"),
+        (("--replay", " "), "a name is expected"),
+        (("--explain", "ib.rate", "--active", "torch"), "--active has no meaning with it"),
+        (("--explain", "ib.rate", "--replay", "x", "--markdown"), "--replay, --markdown has no meaning"),
+        (("hello", "--explain", "ib.rate"), "PROFILE has no meaning with it"),
     ],
 )
 def test_what_cannot_be(rankdeck: Shell, words: tuple[str, ...], said: str) -> None:
@@ -241,3 +256,62 @@ def test_files_that_are_no_recordings(rankdeck: Shell, tmp_path: Path, text: str
     done = rankdeck("check", "--replay", str(path), status=2)
     assert str(path) in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        (("--set", 'workdir="/no/where"'), "/no/where: No such file or directory"),
+        (("--set", 'python="/usr/bin/no-python"'), "/usr/bin/no-python"),
+        (("--set", 'script="no-such.py"'), "no-such.py"),
+        (("--set", 'setup=["module load cuda/99"]'), "module load cuda/99"),
+    ],
+)
+def test_what_a_launch_refuses_is_found_by_the_check_once(
+    rankdeck: Shell, tmp_path: Path, changes: tuple[str, ...], named: str
+) -> None:
+    rankdeck.save_pool()
+    rankdeck.save_profile("hello")
+    refused = rankdeck("run", "hello", *changes, status=2).stderr
+    assert named in refused
+    assert "[run.needs]" not in refused
+    assert rankdeck.json("runs") == []
+    place = str(tmp_path / "kept")
+    done = rankdeck("check", "hello", *changes, "--record", place, status=1)
+    causes = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("fail ")]
+    assert causes[0] == "run.needs", done.stdout
+    assert named in done.stdout
+    again = rankdeck("check", "hello", "--replay", place, status=1).stdout
+    assert named in again
+
+
+def test_nodes_of_which_nothing_is_known_are_no_pass(rankdeck: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "n1.json"
+    path.write_text('{"syscalls": {"hostname": "n1"}}')
+    done = rankdeck("check", "--replay", str(path), status=3)
+    assert "NOT KNOWN" in done.stdout
+    assert "nothing is known of n1" in done.stdout
+    assert "PASS" not in done.stdout
+    markdown = rankdeck("check", "--replay", str(path), "--markdown", status=3).stdout
+    assert "Nothing is known of `n1`." in markdown
+    assert "Nothing stops a launch" not in markdown
+    both = rankdeck("check", "--replay", str(path), str(RECORDED / "ndr-ok-a.json"), status=3).stdout
+    assert "nothing is known of n1" in both
+    assert "n1 has no usable RDMA port" not in both
+
+
+def test_what_is_handled_or_follows_is_told_and_counted_as_that(rankdeck: Shell, tmp_path: Path) -> None:
+    for name in ("ndr-ok-a", "ndr-ok-b"):
+        document = json.loads((RECORDED / f"{name}.json").read_text())
+        document["syscalls"]["resolve_self"] = ["127.0.1.1"]
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    done = rankdeck("check", "--replay", str(tmp_path), status=0)
+    lines = done.stdout.splitlines()
+    told, _ = (number for number, line in enumerate(lines) if line.startswith("handled net.hostname"))
+    assert "(handled: GLOO_SOCKET_IFNAME is set)" in "".join(lines[told + 1 : told + 4])
+    assert not [line for line in lines if line.startswith("fail ")]
+    assert " 1 handled by what a launch sets" in done.stdout
+    assert " failed" not in lines[-1]
+    markdown = rankdeck("check", "--markdown", "--replay", str(tmp_path)).stdout
+    assert "| group | fail | warn | follows | handled | pass | skip |" in markdown
+    assert "| sockets and rendezvous | 0 | 0 | 0 | 2 |" in markdown

@@ -64,7 +64,7 @@ def test_mpi_between_two_nodes(cluster4: Cluster, tmp_path: Path) -> None:
     assert (only["id"], only["pair"], only["problem"]) == ("bw.mpi-pair", ["n1", "n2"], "")
     assert only["gbytes_per_s"] > 0
     assert "1 pair of nodes" in done.stderr
-    assert "active-mpi" in rankdeck(cluster4, tmp_path, "runs").stdout
+    assert "active-mpi" in rankdeck(cluster4, tmp_path, "runs", "--all").stdout
 
 
 def test_a_pair_whose_network_is_walled_off_says_so(cluster4: Cluster, tmp_path: Path) -> None:

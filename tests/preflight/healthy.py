@@ -47,6 +47,7 @@ def healthy(number: int = 1) -> Readings:
             "rlimit_nofile_hard": 1048576,
             "glibc": "2.35",
             "cuda_driver": 12080,
+            "needs": [],
             "python": python(),
             "torch": torch(),
             "torch_nccl": "2.27.3",
@@ -95,6 +96,11 @@ def connect(to: str, address: str, kind: str = "random", state: str = "ok", **mo
 def python(**more: Any) -> dict[str, Any]:
     good = {"asked": "python3", "state": "ok", "path": "/opt/venv/bin/python3", "version": "3.11.9"}
     return {**good, "prefix": "/opt/venv", **more}
+
+
+def need(kind: str, value: str, message: str, **more: Any) -> dict[str, Any]:
+    """Something that a plan needs and that is not there."""
+    return {"kind": kind, "value": value, "message": message, "why": "", "hint": "put it there", **more}
 
 
 def torch(**more: Any) -> dict[str, Any]:

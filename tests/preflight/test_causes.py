@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from preflight.cases import ASKED
-from preflight.healthy import connect, healthy, mpi, python, torch
+from preflight.healthy import code, connect, healthy, mpi, need, python, torch
 from preflight.recordings import changed, recorded
 from preflight.test_wiring_checks import moved
 from rankdeck_backends.preflight.judge import Report, judge
@@ -45,9 +45,30 @@ def nothing_works(readings: Readings) -> Readings:
         ),
         (second(python=python(version="3.9.2")), "sw.python", set()),
         (second(mpi=mpi(version="5.0.6")), "sw.mpi", set()),
+        (
+            second(python=python(state="missing"), needs=[need("program", "x", "no x")]),
+            "run.needs",
+            {"sw.python"},
+        ),
+        (second(code=code(state="ENOENT"), needs=[need("file", "x", "no x")]), "run.needs", {"sw.code"}),
+        (
+            second(torch=torch(state="missing"), needs=[need("module", "torch", "none")]),
+            "run.needs",
+            {"sw.torch"},
+        ),
         (UNREACHED, "ssh.connect", set()),
     ],
-    ids=["gpu.lost", "net.iface", "sw.torch", "sw.python", "sw.mpi", "ssh.connect"],
+    ids=[
+        "gpu.lost",
+        "net.iface",
+        "sw.torch",
+        "sw.python",
+        "sw.mpi",
+        "python",
+        "script",
+        "module",
+        "ssh.connect",
+    ],
 )
 def test_what_follows_from_a_cause_is_told_as_such(node: Readings, cause: str, effects: set[str]) -> None:
     report = beside_healthy(node)
@@ -60,3 +81,20 @@ def test_an_unreached_node_is_judged_by_nothing_else() -> None:
     told = [each for each in beside_healthy(UNREACHED).on("n2") if each.verdict != "skip"]
     assert {each.id for each in told} <= {"ssh.connect", "ssh.clean-shell", "ssh.throttle"}
     assert all(each.message for each in beside_healthy(UNREACHED).findings)
+
+
+def test_a_node_that_could_not_be_looked_at_is_judged_by_nothing_that_others_know_of_it() -> None:
+    unread = {"ssh": {"state": "ok", "unread": "no room"}, "address": "10.77.0.12", "interface": "eth0"}
+    report = beside_healthy(Readings(syscalls=unread))
+    assert {each.id for each in report.on("n2") if each.verdict != "skip"} == {"ssh.connect"}
+    assert report.variables is not None
+    assert set(report.variables.nodes) == {"n1", "n3"}
+
+
+def test_one_machine_under_two_names_is_one_cause() -> None:
+    report = judge({"n1": healthy(1), "n2": healthy(2), "alias": healthy(2)}, ASKED)
+    assert {each.id for each in report.stopping} == {"ssh.identity"}
+    consequences = {each.id: each.explained_by for each in report.findings if each.explained_by}
+    assert consequences == {"net.twin-address": "ssh.identity", "ib.guid": "ssh.identity"}
+    told = [each for each in report.findings if each.verdict in ("warn", "fail") and not each.explained_by]
+    assert {each.id for each in told} == {"ssh.identity"}

@@ -8,9 +8,10 @@ from functools import partial
 
 import pytest
 
-from preflight.cases import ASKED, Case, holds, on_node
+from preflight.cases import ASKED, Case, holds, on_node, over_pool
 from preflight.healthy import healthy, nvlinks, with_cell, without_queries
 from preflight.recordings import changed
+from rankdeck_backends.preflight.subject import Asked
 from rankdeck_profiles.readings import CommandReading, Readings
 
 AMD = {
@@ -467,3 +468,49 @@ def test_the_kernel_log_is_not_taken_for_clean_where_it_is_hidden() -> None:
     hidden = CommandReading(JOURNAL, 0, "-- No entries --\n", hint)
     others = tuple(each for each in readings.commands if each.argv != JOURNAL)
     assert on_node("gpu.xid", replace(readings, commands=(*others, hidden))).verdict == "skip"
+
+
+def some_gpus(*used: int, slots: int = 2) -> Asked:
+    """The pool, or the person, chose some of n1's eight GPUs."""
+    return replace(ASKED, slots=slots, gpus_of={"n1": frozenset(map(str, used))})
+
+
+FIRST_UUID = "GPU-34d8d5f5-a9b5-28e7-22b0-b5b2e5c30f85"
+"""GPU 0 of the recorded node, at 0000:1b:00."""
+APPS = ("nvidia-smi", "--query-compute-apps=gpu_uuid,pid,process_name,used_gpu_memory", "--format=csv")
+WRONG_WITH_THE_FIRST = [
+    ("gpu.lost", cell(0, "utilization.gpu", "ERR!"), {}),
+    ("gpu.lost", cell(0, "gpu_recovery_action", "Reboot"), {}),
+    ("gpu.memory-health", cell(0, "ecc.errors.uncorrected.volatile.total", "3"), {}),
+    ("gpu.throttle", cell(0, "clocks_event_reasons.active", "0x0000000000000040"), {}),
+    ("gpu.pcie", cell(0, "pcie.link.width.current", "8"), {}),
+    ("gpu.busy", cell(0, "compute_mode", "Prohibited"), {}),
+    ("gpu.busy", cell(0, "memory.used", "20000 MiB"), {}),
+    ("gpu.busy", None, {APPS: f"uuid, pid, name, memory\n{FIRST_UUID}, 77, python, 900 MiB\n"}),
+    ("gpu.mig", cell(0, "mig.mode.current", "Enabled"), {}),
+    ("gpu.fabric", cell(0, "fabric.state", "In Progress"), {}),
+    ("gpu.nvlink", None, {("nvidia-smi", "nvlink", "-s"): nvlinks({0: 2})}),
+    ("gpu.xid", None, {JOURNAL: XID.format(79)}),
+]
+
+
+@pytest.mark.parametrize(
+    ("check", "change", "commands"), WRONG_WITH_THE_FIRST, ids=lambda value: str(value)[:24]
+)
+def test_what_is_wrong_with_a_gpu_that_was_left_out_harms_nobody(check, change, commands) -> None:
+    readings = changed(change(healthy()) if change is not None else healthy(), commands=commands)
+    assert on_node(check, readings).verdict in ("warn", "fail")
+    assert on_node(check, readings, some_gpus(0, 3)).verdict in ("warn", "fail")
+    assert on_node(check, readings, some_gpus(2, 3)).verdict == "pass"
+
+
+def test_the_gpus_that_were_chosen_are_counted() -> None:
+    counted = on_node("gpu.count", healthy(), some_gpus(2, 3))
+    assert (counted.verdict, counted.message) == ("pass", "2 of the node's 8 GPUs are used, as chosen")
+    few = on_node("gpu.count", healthy(), some_gpus(2, 3, slots=4))
+    assert few.verdict == "fail"
+    assert few.message == "4 ranks asked for, 2 GPUs there for them (of 8, as chosen)"
+    over = {f"n{number}": healthy(number) for number in (1, 2, 3)}
+    odd = on_node("gpu.count", healthy(), replace(some_gpus(2, 3), slots=None))
+    assert odd.verdict == "pass"
+    assert over_pool("gpu.count", over, replace(some_gpus(2, 3), slots=None)).verdict == "fail"

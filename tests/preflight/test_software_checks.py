@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from preflight.cases import ASKED, Case, holds
-from preflight.healthy import WHEEL, code, mpi, python, torch, with_cell
+from preflight.healthy import WHEEL, code, mpi, need, python, torch, with_cell
 from preflight.recordings import changed
 from rankdeck_profiles.readings import Readings
 
@@ -36,6 +36,27 @@ def compute_capability(readings: Readings) -> Readings:
 
 
 NODES = [
+    Case("run.needs", "pass", "all that the profile names is there"),
+    Case(
+        "run.needs",
+        "fail",
+        "/no/where: No such file or directory (workdir); python3 has no module torch",
+        syscalls={
+            "needs": [
+                need("dir", "/no/where", "/no/where: No such file or directory", why="workdir"),
+                need("module", "torch", "python3 has no module torch"),
+            ]
+        },
+    ),
+    Case(
+        "run.needs",
+        "fail",
+        "setup line failed with status 1: module load x",
+        syscalls={
+            "needs": [need("setup", "module load x", "setup line failed with status 1: module load x\nx")]
+        },
+    ),
+    Case("run.needs", "skip", "no profile was named", syscalls={"needs": None}),
     Case("sw.python", "pass", "Python 3.11.9 at /opt/venv/bin/python3"),
     Case("sw.python", "fail", "no python3 on this node", syscalls={"python": python(state="missing")}),
     Case("sw.python", "fail", "did not start in its time", syscalls={"python": python(state="timeout")}),

@@ -72,6 +72,7 @@ NODES = [
         syscalls=ssh(state="host key", message="the host key has changed"),
     ),
     Case("ssh.connect", "fail", "no reason was given", syscalls=ssh(state="auth")),
+    Case("ssh.connect", "warn", "could not look at the node", syscalls=ssh(unread="no room on /tmp")),
     Case("ssh.connect", "skip", syscalls={"ssh": None}),
     Case("ssh.clean-shell", "pass"),
     Case("ssh.clean-shell", "warn", "Welcome to gpu-a01", syscalls=ssh(noise="Welcome to gpu-a01\n")),
@@ -143,7 +144,7 @@ NODES = [
     Case(
         "port.range", "pass", asked=replace(ASKED, master_port=40000), files={RESERVED: "8080,39990-40010\n"}
     ),
-    Case("port.range", "warn", "for root only", asked=replace(ASKED, master_port=80)),
+    Case("port.range", "pass", "no client is given port 80", asked=replace(ASKED, master_port=80)),
     Case("port.range", "skip", "no port is settled", asked=replace(ASKED, master_port=None)),
     Case("port.range", "skip", "is not known", files={RANGE: None}),
     Case("port.range", "skip", "is not known", files={RANGE: "32768"}),
@@ -431,3 +432,13 @@ def test_the_head_cannot_write_to_the_shared_folder() -> None:
     finding = over_pool("fs.shared", nodes)
     assert (finding.verdict, finding.nodes) == ("fail", ("n1",))
     assert "n1 cannot write to /x: EROFS" in finding.message
+
+
+def test_the_fix_for_a_port_is_about_who_chose_it() -> None:
+    taken, refused = (
+        changed(healthy(1), syscalls=port("EADDRINUSE", STALE)),
+        changed(healthy(1), syscalls=port("EACCES")),
+    )
+    assert "leave master_port out of the profile" in on_node("port.free", taken).fix
+    assert "try again" in on_node("port.free", taken, replace(ASKED, took_port=True)).fix
+    assert "1024 and above" in on_node("port.free", refused).fix

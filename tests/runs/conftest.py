@@ -56,7 +56,7 @@ def engine(home: RunHome) -> Iterator[Engine]:
     made = Engine(home)
     try:
         yield made
-        for summary in home.list():
+        for summary in home.list(active_tests=True):
             if summary.state not in ("succeeded", "failed", "stopped"):
                 made.stop(summary.id, force=True).result(LIMIT)
     finally:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -26,10 +27,12 @@ from rankdeck_runs.active import (
     measure,
     senders,
     slow_ones,
+    without_result,
 )
-from rankdeck_runs.active_findings import findings_of, link_gbytes, with_measured
+from rankdeck_runs.active_findings import findings_of, link_gbytes, not_tried, with_measured
 from rankdeck_runs.checking import Checked
 from rankdeck_runs.engine import Engine
+from rankdeck_runs.live import LinkState, LinkStatus
 
 PAIR = ("n1", "n2")
 
@@ -137,6 +140,8 @@ def test_real_torch(engine, home, pool):
     assert told == [(0, 1), (1, 1)]
     assert home.find(pair.run).summary().profile == "active-torch"
     assert home.find(pair.run).summary().state == "succeeded"
+    assert home.list() == []  # the user's own alone
+    assert [each.id for each in home.list(active_tests=True)] == [pair.run]
 
 
 @pytest.mark.skipif(
@@ -171,6 +176,34 @@ def test_what_a_run_was_refused_for_is_told_with_what_to_do(engine, pool):
     assert verdict(pair).verdict is Verdict.SKIP
 
 
+def test_a_run_that_can_t_be_recorded_says_nothing_of_the_network(engine, home, pool):
+    os.makedirs(home.path, exist_ok=True)
+    Path(home.runs).write_text("no folder")
+    (pair,) = measure(engine, ActiveTest.TORCH, pool, python=sys.executable)
+    Path(home.runs).unlink()
+    assert (pair.run, pair.tried) == ("", False)
+    assert "can't be recorded" in pair.problem
+    assert "RANKDECK_HOME" in pair.hint
+    assert verdict(pair).verdict is Verdict.SKIP
+
+
+def test_one_reason_of_many_pairs_is_told_once():
+    pairs = [Measured((f"a{n}", f"b{n}"), problem="no x", hint="y", tried=False) for n in range(3)]
+    assert not_tried([*pairs, Measured(PAIR, "r", 1.0)]) == {"no x (y)": ["a0", "b0", "a1", "b1", "a2", "b2"]}
+
+
+def test_a_node_that_was_lost_meanwhile_is_said():
+    links = {
+        "n1": LinkStatus(LinkState.CONNECTED, 0.0),
+        "n2": LinkStatus(LinkState.LOST, 1.0, "nothing came for 25 s"),
+    }
+    told = verdict(without_result(PAIR, "r1", links))
+    assert told.verdict is Verdict.FAIL
+    assert "n2 was lost meanwhile (nothing came for 25 s): no result within 60 s" in told.message
+    assert told.fix.startswith("see that the node is up")
+    assert "lost" not in verdict(without_result(PAIR, "r1", {})).message
+
+
 def test_it_can_be_called_off(engine, home, pool, tmp_path):
     """The run of a pair whose ranks say nothing is stopped at once, not after a minute."""
     fake = tmp_path / "python3"
@@ -183,12 +216,15 @@ def test_it_can_be_called_off(engine, home, pool, tmp_path):
     )
     thread.start()
     deadline = time.monotonic() + 60
-    while not [each for each in home.list() if each.state == "running"] and time.monotonic() < deadline:
+    while (
+        not [each for each in home.list(active_tests=True) if each.state == "running"]
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.1)
     off.set()
     thread.join(60)
     assert [each.problem for each in found] == ["it was called off"]
-    (run,) = home.list()
+    (run,) = home.list(active_tests=True)
     assert run.state == "stopped"
     (later,) = measure(engine, ActiveTest.TORCH, pool, python=str(fake), called_off=off)
     assert (later.problem, later.run) == ("it was called off", "")
@@ -205,7 +241,11 @@ def test_an_engine_that_is_closed_meanwhile_calls_it_off(home, pool, tmp_path, b
     )
     thread.start()
     deadline = time.monotonic() + 60
-    while begun and "running" not in [each.state for each in home.list()] and time.monotonic() < deadline:
+    while (
+        begun
+        and "running" not in [each.state for each in home.list(active_tests=True)]
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.1)
     off.set()
     engine.close()

@@ -190,6 +190,37 @@ async def test_the_report_as_a_file(place: Path, monkeypatch: pytest.MonkeyPatch
             assert "mlx5_3:1 is DOWN" in written
 
 
+async def test_a_file_that_is_there_is_replaced_only_if_asked(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place / "work")
+    mine = place / "work" / "notes.md"
+    mine.write_text("my own notes")
+    app = deck(place, now=NOW)
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await opened(pilot, app)
+        await answered(pilot, app, large())
+        for answer in ("n", "y"):
+            await pilot.press("w")
+            await sees(pilot, "enter writes")
+            app.screen.query_one("Prompt Input").value = "notes.md"  # type: ignore[attr-defined]
+            await pilot.press("enter")
+            await sees(pilot, "Replace the file?", "is there already")
+            assert mine.read_text() == "my own notes"
+            await pilot.press(answer)
+            await sees(pilot, "Nodes x checks")
+        await sees(pilot, "Report written")
+        assert mine.read_text().startswith("# Preflight of pool h100: fail\n")
+
+
+async def test_the_active_test_s_key_is_in_the_bottom_line(place: Path) -> None:
+    app = deck(place, now=NOW)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        await answered(pilot, app, large())
+        await sees(pilot, "t try pairs", "w write", "r ask again")
+
+
 async def test_a_file_that_can_t_be_written_is_told_of(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place / "work")
     app = deck(place, now=NOW)

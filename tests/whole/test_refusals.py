@@ -6,6 +6,7 @@ Files that can't be read are in test_bad_files.
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -207,4 +208,29 @@ def test_a_node_that_goes_while_the_others_try_it_is_the_only_thing_told(site: S
         assert failed == [["ssh.connect", "n2"]], out
     finally:
         site.cluster.heal(kind, "n2")
+    site.assert_nothing_runs(120.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "moment"), [("cut", "n1 answered"), ("freeze", "checking"), ("cut", "checking")]
+)
+def test_a_launch_does_not_wait_for_a_node_that_falls_silent(site: Site, kind: str, moment: str) -> None:
+    process = site.shell.start("run", "ring")
+    assert process.stderr is not None
+    said, struck = "", 0.0
+    for line in process.stderr:
+        said += line
+        if moment in line and not struck:
+            site.cluster.fault(kind, "n2")
+            struck = time.monotonic()
+    try:
+        process.wait(LIMIT)
+        took = time.monotonic() - struck
+        assert process.returncode == 3, said
+        assert_error_is(said, "n2: connection lost: nothing came from it for 5 s", "see that the node is up")
+        assert not any(f"{node}: " in said for node in ("n1", "n3", "n4")), said
+        assert took < 20.0, f"{took:.1f} s; it takes 8 s, and 31 s where a launch waits for the connection"
+    finally:
+        site.cluster.heal(kind, "n2")
+    assert site.shell.json("runs") == []
     site.assert_nothing_runs(120.0)

@@ -32,11 +32,13 @@ class Accelerators:
     """What is known of a node's GPUs. Everything is worked out once, when first asked for."""
 
     readings: Readings
+    used: frozenset[str] | None = None
+    """The indices of the NVIDIA GPUs that the run uses; None: all."""
 
     @cached_property
     def smi(self) -> Smi:
-        """What nvidia-smi said."""
-        return Smi(self.readings)
+        """What nvidia-smi said, of the GPUs that the run uses."""
+        return Smi(self.readings, self.used)
 
     @cached_property
     def pci(self) -> Mapping[str, tuple[str, str]]:
@@ -83,13 +85,18 @@ class Accelerators:
 
     @cached_property
     def count(self) -> int | None:
-        """How many GPUs a program can use; None: not known."""
-        if self.smi.gpus:
-            return len(self.smi.gpus)
+        """How many GPUs work on the node, the run's and others; None: not known."""
+        if self.smi.rows:
+            return len(self.smi.rows)
         if self.kfd:
             return len(self.kfd)
         nothing = not self.nvidia_functions and not self.amd_functions
         return 0 if self.pci and nothing else None
+
+    @cached_property
+    def usable(self) -> int | None:
+        """How many of them the run may use; None: not known."""
+        return len(self.smi.gpus) if self.smi.rows else self.count
 
     @cached_property
     def why_no_rows(self) -> str:
@@ -103,7 +110,7 @@ class Accelerators:
     @cached_property
     def present(self) -> bool:
         """True: there is some sign of a GPU."""
-        return bool(self.smi.gpus or self.kfd or self.nvidia_functions or self.amd_functions)
+        return bool(self.smi.rows or self.kfd or self.nvidia_functions or self.amd_functions)
 
     def _functions(self, vendor: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
         found = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rankdeck_backends.preflight import (
     active,
     clock,
@@ -17,6 +19,7 @@ from rankdeck_backends.preflight import (
     gpu_use,
     gpudirect,
     limits,
+    needs,
     ofed,
     ports,
     sockets,
@@ -40,6 +43,7 @@ CHECKS: tuple[Check, ...] = (
     *gpu_links.CHECKS,
     *gpu_health.CHECKS,
     *gpu_use.CHECKS,
+    *needs.CHECKS,
     *software_python.CHECKS,
     *software_nccl.CHECKS,
     *software_mpi.CHECKS,
@@ -65,6 +69,23 @@ def of_kind(kind: str) -> tuple[Check, ...]:
     """The checks of a kind (`ib`, `ib.` or `ib.*`), in their order; empty if there is no such kind."""
     name, _, rest = kind.rstrip("*").partition(".")
     return () if rest else tuple(check for check in EVERY if check.id.partition(".")[0] == name)
+
+
+def described(check: Check) -> dict[str, Any]:
+    """The same as `explain` as JSON: an entry of `rankdeck check --explain ID --json`."""
+    return {
+        "id": check.id,
+        "group": check.group.value,
+        "looks_at": check.scope.value,
+        "title": check.title,
+        "reads": check.reads,
+        "rule": check.rule,
+        "symptom": check.symptom,
+        "fix": check.fix,
+        "explained_by": list(check.explained_by),
+        "handled_by": list(check.handled_by),
+        "source": check.source,
+    }
 
 
 def explain(check: Check) -> str:

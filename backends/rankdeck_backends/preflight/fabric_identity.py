@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from rankdeck_backends.preflight.check import Check, Group
 from rankdeck_backends.preflight.comparing import odd_ones, side_by_side, told
@@ -46,12 +47,13 @@ def guid_once(pool: ProbedPool) -> Outcome:
     if not twice:
         return passed(f"{len(owners)} GUIDs, each once")
     value, held = next(iter(twice.items()))
-    return failed(
+    outcome = failed(
         f"the GUID {value} is on {' and on '.join(f'{node.name} ({device.name})' for node, device in held)}",
         *(Evidence.of(f"{device.path}/node_guid", value).on(node.name) for node, device in held),
         fix="give each virtual function its own, on the host: ip link set DEVICE vf N node_guid GUID",
         nodes=tuple(dict.fromkeys(node.name for node, _ in held)),
     )
+    return replace(outcome, explained_by=("ssh.identity",))  # one machine under two names
 
 
 def naming(pool: ProbedPool) -> Outcome:

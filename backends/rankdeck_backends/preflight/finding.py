@@ -11,6 +11,10 @@ EVIDENCE_LIMIT = 400
 """Characters of one raw value that are kept: enough for what a person compares by eye."""
 
 
+FOLLOWS, HANDLED = "follows", "handled"
+"""Beside the verdicts: what a finding is called that is no reason of its own (`Finding.word`)."""
+
+
 class Verdict(StrEnum):
     """What a check came to."""
 
@@ -71,6 +75,8 @@ class Outcome:
     """Of a pool's outcome: the nodes that are to blame, or that differ; empty: all alike."""
     explained_by: tuple[str, ...] = ()
     """Checks whose fail on the same nodes is the cause of this outcome, beside those the check names."""
+    symptom: str = ""
+    """What a run would show; empty: the check's own words hold."""
 
 
 def passed(message: str, *evidence: Evidence, nodes: Iterable[str] = ()) -> Outcome:
@@ -117,6 +123,13 @@ class Finding:
     def stops(self) -> bool:
         """True: it is a reason of its own not to launch."""
         return self.verdict is Verdict.FAIL and not self.explained_by and not self.handled_by
+
+    @property
+    def word(self) -> str:
+        """How it counts: its verdict, or that it follows from another, or is handled by a variable."""
+        if self.explained_by:
+            return FOLLOWS
+        return HANDLED if self.handled_by else self.verdict.value
 
     def to_json(self) -> dict[str, Any]:
         """The shape printed by `rankdeck check --json` and recorded as findings.json."""

@@ -128,7 +128,8 @@ def xid(node: ProbedNode, pool: ProbedPool) -> Outcome:
     log = _kernel_log(node)
     if log is None:
         return skipped("the kernel log is not for this user to read")
-    found = _xids(log, _uptime(node))
+    unused = {_place(gpu.text("pci.bus_id") or "") for gpu in node.gpus.smi.unused}
+    found = [each for each in _xids(log, _uptime(node)) if _place(each.device) not in unused]
     if not found:
         return passed("no Xid in the kernel log of the last two hours", Evidence.of(log.line, "no Xid"))
     bad = [each for each in found if each.number in BAD_XIDS]
@@ -162,6 +163,11 @@ def _xids(log: CommandReading, uptime: float | None) -> list[Xid]:
             continue
         found.append(Xid(match[1], int(match[2]), line.strip()))
     return found
+
+
+def _place(device: str) -> tuple[str, ...]:
+    """A PCI address as the kernel's log (`0000:1b:00`) and nvidia-smi (`00000000:1B:00.0`) have it, alike."""
+    return tuple(part.lstrip("0") for part in device.lower().partition(".")[0].split(":"))
 
 
 def _distinct(xids: Sequence[Xid]) -> list[Xid]:

@@ -115,7 +115,8 @@ def nvlink(node: ProbedNode, pool: ProbedPool) -> Outcome:
 def _between_gpus(node: ProbedNode) -> dict[str, str]:
     """`GPU0-GPU1` -> `NV18`, each pair once."""
     links = node.fabric.topology.links if node.fabric.topology else {}
-    order = list(links)
+    unused = {f"GPU{gpu.index}" for gpu in node.gpus.smi.unused}
+    order = [gpu for gpu in links if gpu not in unused]
     return {
         f"{one}-{other}": cell
         for place, one in enumerate(order)

@@ -39,8 +39,8 @@ def driver(node: ProbedNode, pool: ProbedPool) -> Outcome:
         )
     if gpus.smi.refused:
         return _refused(gpus, gpus.smi.refused)
-    if gpus.smi.gpus:
-        gpu = gpus.smi.gpus[0]
+    if gpus.smi.rows:
+        gpu = gpus.smi.rows[0]
         version = gpu.text("driver_version") or gpus.kernel_version or "of unknown version"
         return passed(f"NVIDIA driver {version}", gpu.evidence("driver_version"))
     if not gpus.nvidia_functions:
@@ -112,7 +112,7 @@ def same_driver(pool: ProbedPool) -> Outcome:
 
 
 def _driver_version(node: ProbedNode) -> str | None:
-    of_tool = next((found for gpu in node.gpus.smi.gpus if (found := gpu.text("driver_version"))), None)
+    of_tool = next((found for gpu in node.gpus.smi.rows if (found := gpu.text("driver_version"))), None)
     return of_tool or node.gpus.kernel_version
 
 
@@ -124,19 +124,22 @@ def count(node: ProbedNode, pool: ProbedPool) -> Outcome:
         return skipped("how many GPUs work here is not known")
     if not gpus.present:
         return skipped("no GPU on this node")
-    functions = gpus.nvidia_functions if gpus.smi.gpus else gpus.amd_functions
+    functions = gpus.nvidia_functions if gpus.smi.rows else gpus.amd_functions
     evidence = (
-        Evidence.of("nvidia-smi --query-gpu=index" if gpus.smi.gpus else "kfd topology", found),
+        Evidence.of("nvidia-smi --query-gpu=index" if gpus.smi.rows else "kfd topology", found),
         Evidence.of("GPUs on the PCI bus", ", ".join(functions) or "not read"),
     )
-    slots = pool.asked.slots_on(node.name)
-    if slots is not None and slots > found and pool.asked.needs_gpus:
-        message = f"{slots} ranks asked for, {found} GPUs there"
+    slots, usable = pool.asked.slots_on(node.name), gpus.usable or 0
+    if slots is not None and slots > usable and pool.asked.needs_gpus:
+        message = f"{slots} ranks asked for, {usable} GPUs there"
+        message += f" for them (of {found}, as chosen)" if usable < found else ""
         if pool.on_one_machine:  # a program that finds too few may well use the CPUs
             return warned(message, *evidence, fix="ask for fewer ranks, unless they do without a GPU each")
         return failed(
             message, *evidence, fix='ask for fewer ranks a node, or say communication_backend = "gloo"'
         )
+    if usable < found:
+        return passed(f"{usable} of the node's {found} GPUs are used, as chosen", *evidence)
     if len(functions) > found and not node.readings.flag("in_container"):
         return failed(f"{found} of {len(functions)} GPUs of the PCI bus work", *evidence)
     return passed(f"{found} GPUs", *evidence)
@@ -144,7 +147,7 @@ def count(node: ProbedNode, pool: ProbedPool) -> Outcome:
 
 def same_count(pool: ProbedPool) -> Outcome:
     """gpu.count over the pool: where one rank a GPU is asked for, fewer GPUs are fewer ranks."""
-    counts = {node.name: node.gpus.count for node in pool if node.gpus.count}
+    counts = {node.name: node.gpus.usable for node in pool if node.gpus.usable}
     if len(counts) < 2:
         return skipped("fewer than two nodes say how many GPUs they have")
     usual = groups(counts)[0][0]

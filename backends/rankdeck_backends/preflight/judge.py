@@ -9,6 +9,7 @@ from typing import Any
 from rankdeck_backends.preflight.catalogue import CHECKS
 from rankdeck_backends.preflight.check import Check, Group
 from rankdeck_backends.preflight.finding import Finding, Outcome, Verdict, skipped, worst
+from rankdeck_backends.preflight.needs import seen_as_need
 from rankdeck_backends.preflight.subject import Asked, ProbedNode, ProbedPool
 from rankdeck_profiles.fabric.rules import FabricVariables, compute
 from rankdeck_profiles.masking import shown
@@ -18,7 +19,7 @@ _BETWEEN_MACHINES = (Group.FABRIC, Group.OFED, Group.GPUDIRECT)
 """What is only used between machines: a run on one of them does without."""
 
 _ONE_MACHINE = skipped("all nodes are this machine")
-_UNREACHED = skipped("the node could not be reached, so nothing was read there")
+_UNREACHED = skipped("the node could not be reached or looked at, so nothing was read there")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,17 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst that is not handled; pass where nothing else was found."""
-        counted = [each.verdict for each in self.findings if not each.handled_by]
-        return max(worst(counted), Verdict.PASS, key=lambda verdict: verdict.severity)
+        """The worst that is not handled; skip where all is well but for nodes of which nothing is known."""
+        found = worst(each.verdict for each in self.findings if not each.handled_by)
+        if found in (Verdict.WARN, Verdict.FAIL):
+            return found
+        return Verdict.SKIP if self.unknown or not self.nodes else Verdict.PASS
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The nodes on which no check came to a verdict: what was read says nothing of them."""
+        known = {each.node for each in self.findings if each.verdict is not Verdict.SKIP}
+        return tuple(node for node in self.nodes if node not in known)
 
     @property
     def stopping(self) -> tuple[Finding, ...]:
@@ -99,9 +108,9 @@ def judge(
         asked: what is to be run there.
         checks: those to apply.
     """
-    everyone = ProbedPool(
-        tuple(ProbedNode(name, found) for name, found in readings.items()), asked or Asked()
-    )
+    wish = asked or Asked()
+    nodes = (ProbedNode(name, found, wish.gpus_of.get(name)) for name, found in readings.items())
+    everyone = ProbedPool(tuple(nodes), wish)
     answered = tuple(node for node in everyone if node.reached)
     reached = replace(everyone, nodes=answered, unread=len(everyone) - len(answered))
     variables = _variables(reached)
@@ -118,17 +127,21 @@ def judge(
             outcome = _ONE_MACHINE if alone else check.pool(pool)
             findings.append(_finding(check, _as_needed(check, outcome, everyone), None))
     by_id = {check.id: check for check in checks}
-    explained = _with_causes(findings)
+    explained = _with_causes(_lacking(finding, everyone) for finding in findings)
     handled = tuple(_handled(finding, by_id[finding.id], variables) for finding in explained)
     return Report(tuple(readings), handled, variables)
 
 
 def _variables(pool: ProbedPool) -> FabricVariables | None:
-    """What a launch would set; of a single recorded node, what it would for several such nodes."""
-    if not pool.nodes or pool.on_one_machine:
+    """What a launch would set; of a single recorded node, what it would for several such nodes.
+
+    Of a node where no file was read and no command run nothing is claimed.
+    """
+    known = {node.name: node.fabric for node in pool if node.readings.files or node.readings.commands}
+    if not known or pool.on_one_machine:
         return None
     return compute(
-        {node.name: node.fabric for node in pool},
+        known,
         framework=pool.asked.framework,
         addresses=pool.asked.addresses,
         interface=pool.asked.interface,
@@ -166,14 +179,24 @@ def _finding(check: Check, outcome: Outcome, node: str | None) -> Finding:
         node=node,
         nodes=(node,) if node is not None else outcome.nodes,
         evidence=outcome.evidence,
-        symptom=check.symptom if wrong else "",
+        symptom=(outcome.symptom or check.symptom) if wrong else "",
         fix=(outcome.fix or check.fix) if wrong else "",
         explained_by=" ".join((*check.explained_by, *outcome.explained_by)) if wrong else "",
     )
 
 
-def _with_causes(findings: Sequence[Finding]) -> Iterable[Finding]:
+def _lacking(finding: Finding, pool: ProbedPool) -> Finding:
+    """Names run.needs as a possible cause where the nodes lack what the check sees, too."""
+    about = [node for node in pool if node.name in finding.nodes]
+    wrong = finding.verdict in (Verdict.WARN, Verdict.FAIL)
+    if not wrong or not all(seen_as_need(node.readings, finding.id) for node in about):
+        return finding
+    return replace(finding, explained_by=f"run.needs {finding.explained_by}")
+
+
+def _with_causes(judged: Iterable[Finding]) -> Iterable[Finding]:
     """Keeps of each finding's possible causes the first that holds on every node it is about."""
+    findings = tuple(judged)
     failing: dict[str, set[str]] = {}
     for finding in findings:
         if finding.verdict is Verdict.FAIL:

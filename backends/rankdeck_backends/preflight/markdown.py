@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from rankdeck_backends.preflight import catalogue
 from rankdeck_backends.preflight.alike import Alike, alike
 from rankdeck_backends.preflight.check import Group
-from rankdeck_backends.preflight.finding import Evidence, Finding, Verdict
+from rankdeck_backends.preflight.finding import FOLLOWS, HANDLED, Evidence, Finding, Verdict
 from rankdeck_backends.preflight.judge import Report
 from rankdeck_backends.preflight.variables import variables_of
 from rankdeck_profiles.nodes import folded
@@ -59,8 +59,10 @@ def _summary(report: Report, stops: list[Alike]) -> str:
     nodes = (
         f"{_count(len(report.nodes), 'node')}: {_code(folded(report.nodes))}." if report.nodes else "No node."
     )
+    if report.unknown:
+        nodes += f" Nothing is known of {_code(folded(report.unknown))}."
     if not stops:
-        return f"{nodes} Nothing stops a launch."
+        return nodes if report.unknown else f"{nodes} Nothing stops a launch."
     return f"{nodes} {_count(len(stops), 'reason')} not to launch."
 
 
@@ -134,15 +136,15 @@ def _variables(report: Report) -> list[str]:
 
 
 def _table(findings: Iterable[Finding]) -> str:
-    counts: dict[str, Counter[Verdict]] = {}
+    counts: dict[str, Counter[str]] = {}
     for finding in findings:
         check = catalogue.find(finding.id)
         group = check.group.value if check else "other"
-        counts.setdefault(group, Counter())[finding.verdict] += 1
+        counts.setdefault(group, Counter())[finding.word] += 1
     order = [group.value for group in Group]
     shown = sorted(counts, key=lambda group: order.index(group) if group in order else len(order))
-    columns = (Verdict.FAIL, Verdict.WARN, Verdict.PASS, Verdict.SKIP)
-    rows = ["| group | " + " | ".join(column.value for column in columns) + " |", "|---|" + "--:|" * 4]
+    columns = (Verdict.FAIL, Verdict.WARN, FOLLOWS, HANDLED, Verdict.PASS, Verdict.SKIP)
+    rows = ["| group | " + " | ".join(columns) + " |", "|---|" + "--:|" * len(columns)]
     rows += [
         f"| {group} | " + " | ".join(str(counts[group][column]) for column in columns) + " |"
         for group in shown

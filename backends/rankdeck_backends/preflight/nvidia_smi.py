@@ -82,9 +82,11 @@ class Process:
 
 @dataclass(frozen=True)
 class Smi:
-    """All that nvidia-smi said on one node."""
+    """All that nvidia-smi said on one node, of the GPUs that a run uses."""
 
     readings: Readings
+    used: frozenset[str] | None = None
+    """Their indices; None: all."""
 
     @cached_property
     def queries(self) -> tuple[CommandReading, ...]:
@@ -93,7 +95,20 @@ class Smi:
 
     @cached_property
     def gpus(self) -> tuple[Gpu, ...]:
-        """The rows, by index."""
+        """The rows of the GPUs that the run uses, by index."""
+        return tuple(gpu for gpu in self.rows if self._counts(gpu.index))
+
+    @cached_property
+    def unused(self) -> tuple[Gpu, ...]:
+        """The rows of those that the pool or the person left out: what is wrong with them harms nobody."""
+        return tuple(gpu for gpu in self.rows if not self._counts(gpu.index))
+
+    def _counts(self, index: str) -> bool:
+        return self.used is None or index in self.used
+
+    @cached_property
+    def rows(self) -> tuple[Gpu, ...]:
+        """The rows of all GPUs, by index."""
         cells: dict[str, dict[str, str]] = {}
         for query in self.queries:
             for row in _rows(query.stdout, _fields(query)):
@@ -115,7 +130,7 @@ class Smi:
     @cached_property
     def refused(self) -> CommandReading | None:
         """The call that failed where there is not one row; None where there are rows, or nothing failed."""
-        if self.gpus:
+        if self.rows:
             return None
         return next((each for each in self.queries if each.rc), None)
 
@@ -128,20 +143,28 @@ class Smi:
         if asked is None or asked.rc != 0:
             return None
         found = (_process(line) for line in asked.stdout.splitlines())
-        return tuple(each for each in found if each is not None)
+        elsewhere = {gpu.text("uuid") for gpu in self.unused}
+        return tuple(each for each in found if each is not None and each.gpu not in elsewhere)
 
     @cached_property
     def mig_instances(self) -> tuple[str, ...]:
         """The lines of `nvidia-smi -L` that name a MIG instance: they are indented below their GPU."""
         listed = self.readings.command("nvidia-smi", "-L")
-        lines = listed.stdout.splitlines() if listed else []
-        return tuple(line.strip() for line in lines if line.startswith("  MIG "))
+        found, counts = [], True
+        for line in listed.stdout.splitlines() if listed else []:
+            if header := _LISTED.match(line):
+                counts = self._counts(header[1])
+            elif counts and line.startswith("  MIG "):
+                found.append(line.strip())
+        return tuple(found)
 
     @cached_property
     def links(self) -> Mapping[str, Mapping[str, str]] | None:
         """GPU index -> link -> `26.562 GB/s` or `<inactive>`; None: not asked, or no answer."""
         asked = self.readings.command("nvidia-smi", "nvlink", "-s")
-        return None if asked is None or asked.rc != 0 else _links(asked.stdout)
+        if asked is None or asked.rc != 0:
+            return None
+        return {index: links for index, links in _links(asked.stdout).items() if self._counts(index)}
 
     @cached_property
     def _ran(self) -> tuple[CommandReading, ...]:

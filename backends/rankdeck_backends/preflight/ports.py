@@ -32,7 +32,20 @@ def free(node: ProbedNode, pool: ProbedPool) -> Outcome:
             f"port {', '.join(str(each.get('port')) for each in tried)} is free",
             *(_evidence(each) for each in tried),
         )
-    return failed("; ".join(_told(each) for each in taken), *(_evidence(each) for each in taken))
+    return failed(
+        "; ".join(_told(each) for each in taken),
+        *(_evidence(each) for each in taken),
+        fix=_fix(pool, refused=all(each.get("state") == "EACCES" for each in taken)),
+    )
+
+
+def _fix(pool: ProbedPool, *, refused: bool) -> str:
+    """What helps, where it is not the check's own fix."""
+    if refused:
+        return "leave master_port out of the profile, or choose one of 1024 and above"
+    return (
+        "it was free a moment ago: try again, and rankdeck takes another one" if pool.asked.took_port else ""
+    )
 
 
 def _told(entry: Entry) -> str:
@@ -64,8 +77,6 @@ def outside_range(node: ProbedNode, pool: ProbedPool) -> Outcome:
     if low is None or high is None:
         return skipped("which ports the kernel gives to clients is not known")
     evidence = Evidence.of(_RANGE, limits)
-    if port < 1024:
-        return warned(f"port {port} is for root only", evidence)
     if low <= port <= high and not _reserved(node.readings.file(_RESERVED) or "", port):
         return warned(f"port {port} is one that the kernel gives to clients ({low} to {high})", evidence)
     return passed(f"no client is given port {port}", evidence)
@@ -90,7 +101,7 @@ CHECKS = (
         reads="bind to the port on the head node's address, without SO_REUSEADDR; its owner from "
         "/proc/net/tcp",
         rule="fail: it cannot be had; the program that has it is named",
-        symptom="EADDRINUSE: The server socket has failed to listen on any local network address, port 29500",
+        symptom="EADDRINUSE: The server socket has failed to listen on any local network address",
         fix="leave master_port out of the profile: rankdeck then takes a free one; end the old run if it is "
         "yours",
         source="pytorch/pytorch issue 126510",
@@ -101,7 +112,8 @@ CHECKS = (
         group=Group.SOCKETS,
         title="no client can take the port first",
         reads=f"{_RANGE}, {_RESERVED}",
-        rule="warn: the port is in the kernel's range for clients and not reserved, or below 1024",
+        rule="warn: the port is in the kernel's range for clients and not reserved (whether it may be had at "
+        "all, below 1024 for instance, is port.free's)",
         symptom="EADDRINUSE now and then",
         fix="choose a port from 20000 to 32000",
         source="linux Documentation/networking/ip-sysctl.rst",

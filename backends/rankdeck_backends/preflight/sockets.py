@@ -302,6 +302,7 @@ CHECKS = (
         "down",
         source="horovod/horovod issue 310, open-mpi/ompi issues 6377 and 4963",
         pool=twin_address,
+        explained_by=("ssh.identity",),
     ),
     Check(
         id="net.pair",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from rankdeck_backends.preflight.check import Check, Group
 from rankdeck_backends.preflight.comparing import groups, names, odd_ones, side_by_side, told
@@ -34,11 +35,13 @@ def python(node: ProbedNode, pool: ProbedPool) -> Outcome:
             fix="see whether `rankdeck check`, which waits longer, has an answer",
         )
     if state == "timeout":
-        return failed(
+        hung = failed(
             f"{asked} did not start in its time",
             evidence,
-            fix="see fs.hung: it may lie on a stuck file system",
+            fix=f"see what `{asked} -c 1` waits for on the node: a file system (fs.hung), a start-up file "
+            "(sitecustomize.py, *.pth), or a wrapper",
         )
+        return replace(hung, symptom="ranks that never begin, and say nothing")
     if state != "ok":
         return failed(f"{asked} does not start: {state}", evidence)
     return passed(f"Python {text(answer, 'version')} at {text(answer, 'path')}", evidence)

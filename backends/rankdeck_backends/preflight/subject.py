@@ -26,7 +26,11 @@ class Asked:
     """Ranks a node; None: one a GPU."""
     slots_of: Mapping[str, int] = field(default_factory=dict)
     """Ranks of the nodes for which it is another number."""
+    gpus_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The indices of the GPUs that a node's ranks use, where the pool or the person chose some."""
     master_port: int | None = None
+    took_port: bool = False
+    """True: the profile names no port, and this one was free on the head when the nodes were asked."""
     interface: str | None = None
     """The pool's `interface`: the one to reach other nodes by."""
     addresses: Mapping[str, str] = field(default_factory=dict)
@@ -60,10 +64,14 @@ class ProbedNode:
 
     name: str
     readings: Readings
+    used_gpus: frozenset[str] | None = None
+    """The indices of the GPUs that the run uses; None: all."""
 
     @property
     def reached(self) -> bool:
-        """Whether anything was read on it, beside why it could not be reached."""
+        """Whether anything was read on it, beside why it could not be reached or looked at."""
+        if "unread" in (self.readings.mapping("ssh") or {}):
+            return False  # what the others know of it, such as its address, says nothing of what is on it
         return bool(self.readings.files or self.readings.commands or set(self.readings.syscalls) - {"ssh"})
 
     @property
@@ -90,7 +98,7 @@ class ProbedNode:
     @cached_property
     def gpus(self) -> Accelerators:
         """Its GPUs, as tools, drivers and the PCI bus tell of them."""
-        return Accelerators(self.readings)
+        return Accelerators(self.readings, self.used_gpus)
 
 
 @dataclass(frozen=True)

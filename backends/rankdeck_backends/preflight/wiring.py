@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rankdeck_backends.preflight.check import Check, Group
 from rankdeck_backends.preflight.comparing import groups, names
 from rankdeck_backends.preflight.entries import Entry, entries
@@ -19,10 +21,13 @@ def connect(node: ProbedNode, pool: ProbedPool) -> Outcome:
         return skipped("the node was not reached by ssh")
     state = str(answer.get("state"))
     if state == "ok" and answer.get("unread"):
-        return warned(
+        unknown = warned(
             "the agent answers, but could not look at the node: nothing is known of it",
             Evidence.of("look", answer["unread"]),
             fix="`rankdeck check` again; if it stays, report the fault with what was printed",
+        )
+        return replace(
+            unknown, symptom="the run starts there unchecked, and may meet what would be found here"
         )
     if state == "ok":
         return passed("the node is reached, and the agent answers", Evidence.of("ssh", state))
@@ -139,7 +144,7 @@ CHECKS = (
         group=Group.WIRING,
         title="the node is reached",
         reads="the log-in itself: resolve, connect, host key, authentication, shell, Python, agent; 10 s",
-        rule="fail: a step failed; it is named",
+        rule="fail: a step failed; it is named; warn: the agent answers, and could not look at the node",
         symptom="the run does not start on that node",
         fix="ssh-keygen and ssh-copy-id for keys; ssh-keyscan, compared with the node's own, for known_hosts",
         source="ssh manual",

@@ -31,8 +31,10 @@ def refuse_what_cannot_be(args: Namespace, profile: Profile | None, pool: Pool) 
 
 def tried(engine: Engine, args: Namespace, profile: Profile | None, pool: Pool, checked: Checked) -> Checked:
     """What was checked, with the pairs' findings; without them if the user says no, or a node is missing."""
+    from rankdeck_backends.preflight.finding import Verdict
+    from rankdeck_profiles.nodes import folded
     from rankdeck_runs import active
-    from rankdeck_runs.active_findings import findings_of, with_measured
+    from rankdeck_runs.active_findings import findings_of, not_tried, with_measured
 
     try:
         those = active.senders(profile, pool, checked.unreached)
@@ -54,7 +56,10 @@ def tried(engine: Engine, args: Namespace, profile: Profile | None, pool: Pool, 
     )
     checked = with_measured(checked, test, found)
     for finding in findings_of(checked, test):
-        output.say(f"{finding.verdict}  {finding.message}")
+        if finding.verdict is not Verdict.SKIP:
+            output.say(f"{finding.verdict}  {finding.message}")
+    for why, nodes in not_tried(found).items():
+        output.say(f"skip  {folded(nodes)}: not tried: {why}")
     return checked
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from rankdeck_backends.preflight.alike import Alike, alike
 from rankdeck_backends.preflight.check import Check
-from rankdeck_backends.preflight.finding import Finding, Verdict
+from rankdeck_backends.preflight.finding import FOLLOWS, HANDLED, Finding, Verdict
 from rankdeck_backends.preflight.judge import Report
 from rankdeck_backends.preflight.variables import variables_of
 from rankdeck_profiles.nodes import folded
@@ -22,17 +23,24 @@ _COLOURS = {
     Verdict.PASS: output.GREEN,
     Verdict.SKIP: output.GREY,
 }
+_COUNTED = {
+    Verdict.FAIL: "failed",
+    Verdict.WARN: "with a warning",
+    FOLLOWS: "only following from others",
+    HANDLED: "handled by what a launch sets",
+    Verdict.PASS: "passed",
+    Verdict.SKIP: "not known",
+}
+"""`Finding.word` -> how a total tells it; what counts most first."""
 _EVIDENCE_SHOWN = 4
 _NARROWEST, _WIDEST = 40, 100
 _INDENT = " " * 6
 
 
 def grouped(report: Report) -> list[Alike]:
-    """A report's findings, equal ones of several nodes as one; the worst first, then as in the catalogue."""
-    return sorted(
-        alike(report.findings),
-        key=lambda group: (-group.finding.verdict.severity, bool(_note(group.finding))),
-    )
+    """A report's findings, equal ones of several nodes as one; what counts most first."""
+    order = list(_COUNTED)
+    return sorted(alike(report.findings), key=lambda group: order.index(group.finding.word))
 
 
 def _note(finding: Finding) -> str:
@@ -57,11 +65,16 @@ def show(report: Report, title: str) -> None:
 
 def _print_group(group: Alike, count: int) -> None:
     finding = group.finding
-    verdict = output.paint(f"{finding.verdict:<5}", _COLOURS[finding.verdict], sys.stdout)
-    print(f"{verdict} {finding.id}  {output.printable(_where(group, count))}")
+    colour = _COLOURS[finding.verdict if finding.word == finding.verdict else Verdict.SKIP]
+    print(
+        f"{output.paint(f'{finding.word:<5}', colour, sys.stdout)} {finding.id}  "
+        f"{output.printable(_where(group, count))}"
+    )
     _print_wrapped("", finding.message)
     if note := _note(finding):
         _print_wrapped("", f"({note})")
+        if finding.handled_by and finding.fix:
+            _print_wrapped("fix:  ", f"{finding.fix} (a launch does without)")
         return
     for evidence in finding.evidence[:_EVIDENCE_SHOWN]:
         _print_wrapped("read: ", f"{evidence.source}: {evidence.value}")
@@ -143,28 +156,24 @@ def _print_lines(text: str, first: str, following: str) -> None:
 
 
 def _print_sum(report: Report, title: str) -> None:
-    verdict = output.paint(report.verdict.upper(), _COLOURS[report.verdict], sys.stdout)
+    word = "NOT KNOWN" if report.verdict is Verdict.SKIP else report.verdict.upper()
+    verdict = output.paint(word, _COLOURS[report.verdict], sys.stdout)
     print(f"{verdict}  {output.printable(title)}, {words.plural(len(report.nodes), 'node')}")
+    if report.unknown:
+        _print_wrapped("", f"nothing is known of {folded(report.unknown)}: no check came to a verdict there")
     _print_wrapped("", summary(report))
 
 
 def summary(report: Report) -> str:
-    """How many checks came to what, each check counted once by its worst verdict."""
-    worst: dict[str, Verdict] = {}
+    """How many checks came to what, each check counted once by what counts most."""
+    order = list(_COUNTED)
+    most: dict[str, str] = {}
     for finding in report.findings:
-        known = worst.get(finding.id, Verdict.SKIP)
-        worst[finding.id] = max(known, finding.verdict, key=lambda verdict: verdict.severity)
-    told = []
-    for verdict, word in (
-        (Verdict.FAIL, "failed"),
-        (Verdict.WARN, "with a warning"),
-        (Verdict.PASS, "passed"),
-        (Verdict.SKIP, "not known"),
-    ):
-        number = sum(each is verdict for each in worst.values())
-        if number:
-            told.append(f"{number} {word}")
-    return ", ".join(told) or "no checks"
+        most[finding.id] = min(most.get(finding.id, order[-1]), finding.word, key=order.index)
+    counts = Counter(most.values())
+    return (
+        ", ".join(f"{counts[word]} {told}" for word, told in _COUNTED.items() if counts[word]) or "no checks"
+    )
 
 
 def explanation(check: Check) -> str:

@@ -18,6 +18,7 @@ from textual.events import DescendantFocus
 from rankdeck_backends.preflight.finding import Verdict
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.model import Pool, Profile
+from rankdeck_profiles.nodes import folded
 from rankdeck_tui import words
 from rankdeck_tui.look.draw import Part, Parts
 from rankdeck_tui.preflight import detail
@@ -63,7 +64,14 @@ class PreflightScreen(DeckScreen):
             tooltip="Have pairs of nodes send to each other (says the cost first), or end that",
             id="preflight.send",
         ),
-        Binding("tab", "pane", "next pane", tooltip="To the matrix, to the finding", id="preflight.pane"),
+        Binding(
+            "tab",
+            "pane",
+            "Next pane",
+            show=False,
+            tooltip="To the matrix, to the finding",
+            id="preflight.pane",
+        ),
         Binding("shift+tab", "pane", "Previous pane", show=False, id="preflight.previous_pane"),
         Binding("escape,q", "back", "back", tooltip="Leave the preflight", id="always.back"),
     ]
@@ -164,6 +172,8 @@ class PreflightScreen(DeckScreen):
             if self.size.width >= 100:
                 said += ": " + ", ".join(list(ids)[:2]) + (look.glyphs.ellipsis if len(ids) > 2 else "")
             return [(f"{look.glyphs.failed} {said}", ink.bad)]
+        if report.unknown:
+            return [(f"{look.glyphs.warning} nothing is known of {folded(report.unknown)}", ink.warn)]
         if report.verdict is Verdict.WARN:
             return [(f"{look.glyphs.warning} nothing stops a launch; there are warnings", ink.warn)]
         return [(f"{look.glyphs.succeeded} nothing stops a launch", ink.good)]
@@ -296,10 +306,23 @@ class PreflightScreen(DeckScreen):
         self.query_one(Prompt).ask("file", name, ".md or .json  enter writes  esc", back_to=self.focused)
 
     @on(Prompt.Ended)
-    def _write(self, message: Prompt.Ended) -> None:
+    def _named(self, message: Prompt.Ended) -> None:
         if not message.kept or not message.text.strip() or self.asking.checked is None:
             return
         path = Path(os.path.expanduser(message.text.strip())).absolute()
+        if path.is_file():
+            self._replace(path)
+        else:
+            self._write(path)
+
+    @work
+    async def _replace(self, path: Path) -> None:
+        """Write over a file that is there, if the person says so."""
+        question = ConfirmScreen("Replace the file?", [f"{path} is there already."], "Replace")
+        if await self.app.push_screen_wait(question):
+            self._write(path)
+
+    def _write(self, path: Path) -> None:
         try:
             path.write_text(self._text(path), encoding="utf-8")
         except OSError as error:

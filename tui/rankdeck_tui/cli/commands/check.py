@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,13 +41,13 @@ def configure(parser: CommandParser) -> None:
     parser.add_argument(
         "--record",
         metavar="DIR",
-        type=Path,
+        type=_named,
         help="also save what was read, one file a node, secrets left out",
     )
     parser.add_argument(
         "--replay",
         metavar="FILE",
-        type=Path,
+        type=_named,
         nargs="+",
         help="judge recorded nodes, the head first; nothing is contacted",
     )
@@ -73,7 +73,7 @@ def run(args: Namespace) -> int:
     """Checks, and prints what was found."""
     _refuse_what_excludes(args)
     if args.explain is not None:
-        return _explain(args.explain)
+        return _explain(args.explain, as_json=args.json)
     if args.record is not None:
         from rankdeck_runs import recorded
 
@@ -89,7 +89,19 @@ def run(args: Namespace) -> int:
     return EXIT_FAILED if checked.report.verdict is Verdict.FAIL else EXIT_OK
 
 
+def _named(text: str) -> Path:
+    """A file or folder; an empty text would be the current folder."""
+    if not text.strip():
+        raise ArgumentTypeError("a name is expected, and this one is empty; `.` is the current folder")
+    return Path(text)
+
+
 def _refuse_what_excludes(args: Namespace) -> None:
+    if args.explain is not None and (beside := _beside_explain(args)):
+        raise CheckError(
+            f"--explain prints what a check is about: {', '.join(beside)} has no meaning with it",
+            "leave it out; only --json goes with --explain",
+        )
     if args.json and args.markdown:
         raise CheckError("--json and --markdown exclude each other", "give one of the two")
     if args.active is None and (args.yes or args.python):
@@ -128,10 +140,29 @@ def _record(folder: Path, checked: Checked) -> None:
         )
 
 
-def _explain(check_id: str) -> int:
+def _beside_explain(args: Namespace) -> list[str]:
+    """What else was given, as it is typed."""
+    given = {
+        "PROFILE": args.profile,
+        "--pool": args.pool,
+        "--nodes, --include or --exclude": choice_of(args),
+        "--set": args.overrides,
+        "--framework": args.framework,
+        "--record": args.record,
+        "--replay": args.replay,
+        "--active": args.active,
+        "--markdown": args.markdown,
+    }
+    return [name for name, value in given.items() if value]
+
+
+def _explain(check_id: str, *, as_json: bool) -> int:
     from rankdeck_backends.preflight import catalogue
 
     check = catalogue.find(check_id.lower())
+    if as_json and (listed := (check,) if check is not None else catalogue.of_kind(check_id.lower())):
+        output.print_json([catalogue.described(each) for each in listed])
+        return EXIT_OK
     if check is None and (kind := catalogue.of_kind(check_id.lower())):
         output.print_table(("CHECK", "WHAT IT ASKS"), [(each.id, each.title) for each in kind])
         return EXIT_OK

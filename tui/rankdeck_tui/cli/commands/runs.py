@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from rankdeck_runs.summary import RunSummary
     from rankdeck_tui.cli.parser import CommandParser
 
-DESCRIPTION = "Lists the runs on record, newest first, without contacting any node."
+DESCRIPTION = (
+    "Lists the runs on record, newest first, without contacting any node. Those of `rankdeck check "
+    "--active`, in which pairs of nodes send, are left out without --all."
+)
 
 STALE_SECONDS = 10.0
 """A state known for less long needs no remark."""
@@ -23,12 +26,13 @@ STALE_SECONDS = 10.0
 
 def configure(parser: CommandParser) -> None:
     """Adds the arguments."""
+    parser.add_argument("--all", action="store_true", help="the runs of active tests, too")
     add_json(parser)
 
 
 def run(args: Namespace) -> int:
     """Prints the list."""
-    summaries = run_home().list()
+    summaries = run_home().list(active_tests=args.all)
     if args.json:
         output.print_json([summary.to_json() for summary in summaries])
     elif not summaries:
