@@ -99,7 +99,8 @@ def _last_words(failure: Failure, err: Sorted, out: Sorted) -> Cause:
 
     What it wrote last on its error log is its last word, if it ended by its own doing.
     """
-    spoken = err.lines[-1] if err.lines and failure.kind is not CauseKind.SIGNAL else failure.message
+    by_itself = failure.kind not in (CauseKind.SIGNAL, CauseKind.UNKNOWN)
+    spoken = err.lines[-1] if err.lines and by_itself else failure.message
     shown = (err.lines or out.lines)[-MOST_EVIDENCE:]
     evidence = (failure.message, *err.harmless, *out.harmless, *shown)
     return _cause(failure, failure.rank, spoken, evidence)

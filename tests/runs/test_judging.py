@@ -406,3 +406,15 @@ def test_a_pattern_is_looked_for_only_where_its_words_are(pattern):
 )
 def test_hints(expression, hints):
     assert hints_of(expression) == hints
+
+
+def test_of_a_rank_of_unknown_end_the_last_line_is_not_its_reason():
+    gone = Failure(
+        1.0, "n1", CauseKind.UNKNOWN, "rank 0 is gone, and its exit status is not to be had", rank=0
+    )
+    told = words.of_failure(gone, *ends(0, "epoch 3\n"))
+    assert (told.message, told.reason) == (gone.message, "unknown")
+    assert told.proofs[0].text == "epoch 3"
+    seen = (("oom", "/x/memory.events: oom_kill 0 -> 1"),)
+    gone = Failure(1.0, "n1", CauseKind.UNKNOWN, "rank 0 is gone", rank=0, seen=seen)
+    assert words.of_failure(gone, *ends(0, "epoch 3\n")).reason == "host-memory"
