@@ -99,8 +99,9 @@ def _last_words(failure: Failure, err: Sorted, out: Sorted) -> Cause:
 
     What it wrote last on its error log is its last word, if it ended by its own doing.
     """
+    by_itself = failure.kind not in (CauseKind.SIGNAL, CauseKind.UNKNOWN)
     told = [line for line in err.lines if known_lines.is_told(line)]
-    spoken = told[-1] if told and failure.kind is not CauseKind.SIGNAL else failure.message
+    spoken = told[-1] if told and by_itself else failure.message
     shown = (err.lines or out.lines)[-MOST_EVIDENCE:]
     evidence = (failure.message, *err.harmless, *out.harmless, *shown)
     return _cause(failure, failure.rank, spoken, evidence)

@@ -15,7 +15,7 @@ from rankdeck_runs.judging.judge import Suspect, judge
 from rankdeck_runs.judging.words import LogEnd
 from rankdeck_runs.links import Links
 from rankdeck_runs.live import LiveRun
-from rankdeck_runs.log_ends import LogEnds
+from rankdeck_runs.log_ends import TAIL, TAIL_OF_OTHERS, LogEnds
 from rankdeck_runs.record import Record
 from rankdeck_runs.states import RankState, RankStatus
 from rankdeck_runs.targets import Targets
@@ -52,7 +52,7 @@ class Finder:
 
     async def of_first(self, first: Failure) -> Cause | None:
         """The quick answer: what the failing program says of itself; None if it says that others began."""
-        suspect = await self._suspect(first)
+        suspect = await self._suspect(first, TAIL)
         return None if suspect.is_follower else judge([suspect])
 
     async def of_all(self, failures: Sequence[Failure]) -> Cause:
@@ -61,6 +61,7 @@ class Finder:
         Args:
             failures: in order, the first failure first; not empty.
         """
+        await self._suspect(failures[0], TAIL)
         failed = list(await asyncio.gather(*(self._suspect(each) for each in failures[:MOST_READ])))
         if not failed[0].is_follower:
             return judge(failed)
@@ -69,11 +70,11 @@ class Finder:
         silent = [each.failure.rank for each in stopped if not each.words.by_log]
         return judge([*failed, *stopped], [rank for rank in silent if rank is not None])
 
-    async def _suspect(self, failure: Failure) -> Suspect:
+    async def _suspect(self, failure: Failure, most: int = TAIL_OF_OTHERS) -> Suspect:
         known = self._read.get(failure)
         if known is None:
             async with self._turns:
-                known = self._read[failure] = await self._look(failure)
+                known = self._read[failure] = await self._look(failure, most)
         return known
 
     async def _stopped(self, rank: RankStatus) -> Suspect:
@@ -89,12 +90,13 @@ class Finder:
         )
         return replace(await self._suspect(failure), failed=False)
 
-    async def _look(self, failure: Failure) -> Suspect:
+    async def _look(self, failure: Failure, most: int) -> Suspect:
         name = self._name(failure)
         err, out = LogEnd("", b""), LogEnd("", b"")
         if name is not None:
-            err, out = await self._ends.both(name, failure.node, self._sizes(failure), failure.rank)
-        told = words.of_failure(failure, err, out)
+            err, out = await self._ends.both(name, failure.node, self._sizes(failure), failure.rank, most)
+        # Beside the network's loop: it takes some milliseconds, of many ranks some seconds.
+        told = await asyncio.to_thread(words.of_failure, failure, err, out)
         if name is not None and not err.data.strip() and not out.data.strip():
             elsewhere = await self._told_elsewhere(failure)
             if elsewhere is not None:

@@ -15,6 +15,8 @@ from rankdeck_runs.targets import Target, Targets
 
 TAIL = 64 << 10
 """Bytes of a log's end in which the error is looked for."""
+TAIL_OF_OTHERS = 16 << 10
+"""The same of logs that are read beside that of the first failure, which may be many."""
 PATIENCE = 1.0
 """Seconds in which a failed rank's last bytes normally come by themselves; then its node is asked."""
 READ_TIMEOUT = 5.0
@@ -36,7 +38,7 @@ class LogEnds:
         self._by_name = {target.name: target for target in targets.nodes}
 
     async def both(
-        self, name: str, node: str, sizes: tuple[int | None, int | None], rank: int | None
+        self, name: str, node: str, sizes: tuple[int | None, int | None], rank: int | None, most: int = TAIL
     ) -> tuple[LogEnd, LogEnd]:
         """The ends of a program's error log and output.
 
@@ -45,41 +47,45 @@ class LogEnds:
             node: the node that it is on.
             sizes: bytes that the two must have, if known: what is missing in the record is asked for.
             rank: which rank it is, if it is one.
+            most: bytes of each.
         """
         err, out = await asyncio.gather(
-            self._one(f"{name}.err", node, sizes[0], rank), self._one(f"{name}.out", node, sizes[1], rank)
+            self._one(f"{name}.err", node, sizes[0], rank, most),
+            self._one(f"{name}.out", node, sizes[1], rank, most),
         )
         return err, out
 
-    async def _one(self, name: str, node: str, size: int | None, rank: int | None) -> LogEnd:
+    async def _one(self, name: str, node: str, size: int | None, rank: int | None, most: int) -> LogEnd:
         stream = name.rpartition(".")[2]
         target = self._by_name.get(node)
         file = layout.from_protocol(name, target.node_rank) if target is not None else None
         if target is None or file is None:
             return LogEnd("", b"", rank=rank, stream=stream)
         path = self._record.log_path(file)
-        base, data = await self._read(path, name, size, target)
+        base, data = await self._read(path, name, size, target, most)
         return LogEnd(file, data, base, rank, stream)
 
-    async def _read(self, path: Path, name: str, size: int | None, target: Target) -> tuple[int, bytes]:
+    async def _read(
+        self, path: Path, name: str, size: int | None, target: Target, most: int
+    ) -> tuple[int, bytes]:
         deadline = time.monotonic() + PATIENCE
         # The ranks may write this file themselves: nothing tells when they do.
         while size is not None and _length(path) < size and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
         if size is None or _length(path) >= size or target.dir is None or target.shared:
-            return _read_tail(path)
+            return _read_tail(path, most)
         try:
             async with (
                 asyncio.timeout(READ_TIMEOUT),
                 self._links.use(self._targets.backend, target.node) as connection,
             ):
-                offset = max(size - TAIL, 0)
+                offset = max(size - most, 0)
                 reply = await connection.request(
-                    "read", dir=target.dir, name=name, offset=offset, length=TAIL
+                    "read", dir=target.dir, name=name, offset=offset, length=most
                 )
                 return offset, reply.body
         except (RankdeckError, TimeoutError):
-            return _read_tail(path)
+            return _read_tail(path, most)
 
 
 def _length(path: Path) -> int:
@@ -89,11 +95,11 @@ def _length(path: Path) -> int:
         return 0
 
 
-def _read_tail(path: Path) -> tuple[int, bytes]:
+def _read_tail(path: Path, most: int) -> tuple[int, bytes]:
     try:
         with open(path, "rb") as file:
-            offset = max(_length(path) - TAIL, 0)
+            offset = max(_length(path) - most, 0)
             file.seek(offset)
-            return offset, file.read(TAIL)
+            return offset, file.read(most)
     except OSError:
         return 0, b""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rankdeck_runs.sanitise import clean
+from rankdeck_runs.states import SweptProcess
 from rankdeck_tui import words
 from rankdeck_tui.cli import wording
 from rankdeck_tui.cli.ansi import coloured
@@ -59,3 +60,14 @@ def test_colours_are_written_anew() -> None:
     assert coloured(line) == (
         "\x1b[1;31mred\x1b[0m \x1b[38;5;208mor\x1b[0m\x1b[38;5;208;48;2;1;2;3mange\x1b[0m end"
     )
+
+
+def test_swept_processes_are_counted_by_node_and_rank() -> None:
+    swept = [
+        *(SweptProcess("n1", pid, "python train.py", 3) for pid in (10, 11, 12, 13)),
+        SweptProcess("n2", 20, "sleep 600"),
+    ]
+    assert words.swept(swept) == [
+        "ended on n1: 4 left-over processes of rank 3",
+        "ended on n2: 1 left-over process",
+    ]

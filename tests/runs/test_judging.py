@@ -6,7 +6,8 @@ import pytest
 
 from rankdeck_runs.causes import CauseKind
 from rankdeck_runs.failures import Failure
-from rankdeck_runs.judging import words
+from rankdeck_runs.judging import patterns, words
+from rankdeck_runs.judging.hints import hints_of
 from rankdeck_runs.judging.judge import Suspect, judge
 from rankdeck_runs.judging.patterns import Blame
 from rankdeck_runs.judging.words import LogEnd
@@ -383,3 +384,37 @@ def test_nothing_at_all_is_said_as_such():
     cause = judge([suspect(0, 1.0)])
     assert (cause.reason, cause.proofs) == ("unknown", ())
     assert cause.said.startswith("why is not known")
+
+
+@pytest.mark.parametrize(
+    "pattern", [*patterns.PATTERNS, patterns.CRASH, patterns.CPP], ids=lambda p: p.reason
+)
+def test_a_pattern_is_looked_for_only_where_its_words_are(pattern):
+    """Without hints each line of each log would be searched for it."""
+    assert pattern.hints
+
+
+@pytest.mark.parametrize(
+    ("expression", "hints"),
+    [
+        (r"^KeyError\b|No such (?:file|dir)", ("KeyError", "No such ")),
+        (r"out of memories?\.", ("out of memorie",)),
+        (r"[Dd]etected \d+ oom[-_]kill", ("etected ",)),
+        (r"a|No such file", ()),
+        (r"version `\w+_[\d.]+' not found|x\(yz\)w", ("' not found", "x(yz)w")),
+    ],
+)
+def test_hints(expression, hints):
+    assert hints_of(expression) == hints
+
+
+def test_of_a_rank_of_unknown_end_the_last_line_is_not_its_reason():
+    gone = Failure(
+        1.0, "n1", CauseKind.UNKNOWN, "rank 0 is gone, and its exit status is not to be had", rank=0
+    )
+    told = words.of_failure(gone, *ends(0, "epoch 3\n"))
+    assert (told.message, told.reason) == (gone.message, "unknown")
+    assert told.proofs[0].text == "epoch 3"
+    seen = (("oom", "/x/memory.events: oom_kill 0 -> 1"),)
+    gone = Failure(1.0, "n1", CauseKind.UNKNOWN, "rank 0 is gone", rank=0, seen=seen)
+    assert words.of_failure(gone, *ends(0, "epoch 3\n")).reason == "host-memory"

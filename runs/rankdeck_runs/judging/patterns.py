@@ -10,10 +10,11 @@ misc/shmutils.cc), Modules/faulthandler.c, elf/dl-load.c, NVIDIA's Xid catalogue
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from rankdeck_runs.judging.hints import hints_of
 from rankdeck_runs.known_lines import is_told
 
 
@@ -36,18 +37,28 @@ class Pattern:
     said: str
     line: re.Pattern[str]
     blame: Blame = Blame.OWN
+    hints: tuple[str, ...] = ()
+    """A text without any of these can't match; none: it may in any case."""
+
+    def may_be_in(self, text: str) -> bool:
+        """Whether it is worth looking for in a text."""
+        return not self.hints or any(hint in text for hint in self.hints)
+
+
+def _pattern(reason: str, said: str, line: str, blame: Blame) -> Pattern:
+    return Pattern(reason, said, re.compile(line), blame, hints_of(line))
 
 
 def _own(reason: str, said: str, line: str) -> Pattern:
-    return Pattern(reason, said, re.compile(line))
+    return _pattern(reason, said, line, Blame.OWN)
 
 
 def _late(reason: str, said: str, line: str) -> Pattern:
-    return Pattern(reason, said, re.compile(line), Blame.PEER_LATE)
+    return _pattern(reason, said, line, Blame.PEER_LATE)
 
 
 def _gone(reason: str, said: str, line: str) -> Pattern:
-    return Pattern(reason, said, re.compile(line), Blame.PEER_GONE)
+    return _pattern(reason, said, line, Blame.PEER_GONE)
 
 
 _SHM = (
@@ -110,7 +121,7 @@ PATTERNS = (
     _own(
         "import",
         "a module or library can't be loaded: is this the interpreter that was meant, after its setup lines?",
-        r"^(?:ModuleNotFoundError|ImportError)\b|cannot open shared object file|undefined symbol: |"
+        r"^ModuleNotFoundError\b|^ImportError\b|cannot open shared object file|undefined symbol: |"
         r"error while loading shared libraries|version `\w+_[\d.]+' not found|No module named ",
     ),
     _own(
@@ -179,18 +190,28 @@ PATTERNS = (
 )
 """The most telling first: a line may meet several."""
 
-_CRASH = re.compile(r"^(?:Fatal Python error: |\*\*\* Process received signal|Caught signal \d+ \()")
-_CPP = re.compile(r"^terminate called after throwing an instance of '([^']*)'|^libc\+\+abi: terminating")
 
-CRASH = Pattern("crash", "it crashed in native code", _CRASH)
-CPP = Pattern("cpp", "a C++ exception ended it", _CPP)
+CRASH = _own(
+    "crash",
+    "it crashed in native code",
+    r"^Fatal Python error: |^\*\*\* Process received signal|Caught signal \d+ \(",
+)
+CPP = _own(
+    "cpp",
+    "a C++ exception ended it",
+    r"^terminate called after throwing an instance of '([^']*)'|^libc\+\+abi: terminating",
+)
 
 
-def of_line(line: str) -> Pattern | None:
+def worth(text: str) -> Sequence[Pattern]:
+    """Of `PATTERNS`, those that may be met somewhere in a text."""
+    return [pattern for pattern in PATTERNS if pattern.may_be_in(text)]
+
+
+def of_line(line: str, among: Sequence[Pattern] = PATTERNS) -> Pattern | None:
     """The sort of trouble that a line tells of, if it is a known one."""
-    if not is_told(line):
-        return None
-    return next((pattern for pattern in PATTERNS if pattern.line.search(line)), None)
+    found = next((pattern for pattern in among if pattern.line.search(line)), None)
+    return found if found is not None and is_told(line) else None
 
 
 def of_block(lines: Iterable[str]) -> Pattern | None:

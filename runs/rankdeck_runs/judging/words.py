@@ -142,9 +142,13 @@ _PYTHON = Pattern("exception", "a Python exception ended it", re.compile(""))
 
 def _known(end: LogEnd, lines: Sequence[Line]) -> Iterator[_Hit]:
     """The lines of a known sort, the last one first."""
+    whole = "\n".join(line.text for line in lines)
+    worth = patterns.worth(whole)
+    if not worth and not patterns.CRASH.may_be_in(whole) and not patterns.CPP.may_be_in(whole):
+        return
     for index in range(len(lines) - 1, -1, -1):
         line = lines[index]
-        pattern = patterns.of_line(line.text)
+        pattern = patterns.of_line(line.text, worth)
         if pattern is None and patterns.CRASH.line.search(line.text):
             pattern = patterns.CRASH
         if pattern is None and (thrown := patterns.CPP.line.search(line.text)):

@@ -6,7 +6,7 @@ import errno
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from rankdeck_tui import causes
+from rankdeck_tui import causes, words
 from rankdeck_tui.cli import output
 from rankdeck_tui.cli.exits import (
     EXIT_FAILED,
@@ -101,6 +101,8 @@ def _told(end: End, snapshot: RunSnapshot) -> int:
             f"'rankdeck stop {snapshot.id}' ends what is left",
         )
         return EXIT_UNREACHED
+    for line in words.swept(snapshot.swept):
+        output.say(line)
     if snapshot.cause is not None:
         cause = snapshot.cause
         told = [f"{causes.where(cause)}: {cause.message}"]
