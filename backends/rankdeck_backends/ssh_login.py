@@ -103,6 +103,22 @@ async def log_in(
             await _give_up(task, client)
 
 
+async def settled(connection: asyncssh.SSHClientConnection, timeout: float) -> None:  # noqa: ASYNC109
+    """Wait, but no longer, until the server does not count this login among those that MaxStartups limits.
+
+    sshd tells the client that it is in before it tells its listener; whatever it answers after that comes
+    from a process that it starts later still (sshd.c: `startup_pipe` is closed, then privsep_postauth forks).
+    """
+    try:
+        async with asyncio.timeout(timeout):
+            await connection._make_global_request(b"keepalive@openssh.com")
+    except (TimeoutError, asyncssh.Error, OSError):
+        pass  # what the connection is used for next will tell
+    except asyncio.CancelledError:
+        connection.abort()
+        raise
+
+
 async def say_goodbye(connection: asyncssh.SSHClientConnection) -> None:
     """Close a connection and wait until it and what carried it are gone."""
     client = connection.get_owner()  # it has none any more once it is closed

@@ -20,6 +20,7 @@ from rankdeck_backends.ssh_login import (
     UnknownHostError,
     log_in,
     say_goodbye,
+    settled,
 )
 from rankdeck_backends.ssh_names import CONFIG_VARIABLE
 from rankdeck_backends.ssh_person import Person
@@ -175,7 +176,7 @@ class Logins:
             )
             try:
                 async with gate, self._openings:
-                    return await log_in(
+                    ssh = await log_in(
                         hop.node,
                         settings,
                         tunnel,
@@ -184,6 +185,9 @@ class Logins:
                         skipped=frozenset(skipped),
                         kerberos_first=kerberos_first,
                     )
+                    if gate.locked():
+                        await settled(ssh, timeout)
+                    return ssh
             except DroppedError as error:
                 told = error.told
                 drops += 1
