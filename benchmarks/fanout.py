@@ -164,7 +164,8 @@ def report(kinds: Sequence[Kind]) -> measure.Report:
     columns = ("", "nodes", "first s", "last s", "to clush", "client CPU ms/node", "answers", "refused")
     made = measure.Report("SSH fan-out", columns)
     for kind in kinds:
-        for name, took in kind.took.items():
+        for name in sorted(kind.took, key=lambda name: statistics.median(t.last for t in kind.took[name])):
+            took = kind.took[name]
             first, last = (statistics.median(getattr(t, at) for t in took) for at in ("first", "last"))
             to_clush = f"{kind.ratio(name, CLUSH):.2f}" if CLUSH in kind.took else "-"
             answers = min(len(t.seconds) for t in took)
