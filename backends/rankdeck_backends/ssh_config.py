@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import asyncssh
 
-from rankdeck_backends import ssh_include_order, ssh_includes, ssh_manners
+from rankdeck_backends import ssh_config_lines, ssh_include_order, ssh_includes, ssh_manners
 from rankdeck_backends.ssh_hostkeys import GLOBAL_FILES, USER_FILES, KnownHosts, Trust, expand
 from rankdeck_backends.ssh_keys import KeyRing, Keys
 from rankdeck_backends.ssh_manners import Manners
@@ -26,6 +26,7 @@ _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
 
 
 ssh_include_order.mend()
+ssh_config_lines.keep()
 
 
 class ConfigError(Exception):
