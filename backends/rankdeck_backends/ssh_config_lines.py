@@ -35,4 +35,4 @@ class KeptWords:
 
 def keep() -> None:
     """Have asyncssh's config keep what it has taken apart, from now on."""
-    asyncssh.config.shlex = KeptWords  # type: ignore[assignment]
+    asyncssh.config.shlex = KeptWords  # type: ignore[attr-defined, assignment]
