@@ -3,7 +3,8 @@
 Two kinds of lines live in it: events of a node, copied as they came, with `node` (its name) beside the
 node's own `seq`; and the login side's own, which have no `seq`:
 
-    run_created    {run, profile, framework, pool, backend, stop, nodes: [{name, host, user, port}], fabric}
+    run_created    {run, profile, framework, pool, backend, stop, fabric,
+                    nodes: [{name, host, user, port, hostname}]}
     start_asked    {node}                       start_accepted {node, dir, shared}
     start_refused  {node, message, hint, unsure}  unsure: the answer never came, it may have started
     node_missing   {node, why, started}         node_fetched   {node}
