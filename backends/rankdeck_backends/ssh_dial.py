@@ -96,15 +96,17 @@ async def _connect(
     problems: list[str] = []
     for position, (family, address) in enumerate(addresses):
         share = max(0.1, end - loop.time()) / (len(addresses) - position)
-        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock = None
         try:
+            sock = socket.socket(family, socket.SOCK_STREAM)
             sock.setblocking(False)
             if settings.bind_address:
                 sock.bind((settings.bind_address, 0))
             async with asyncio.timeout(share):
                 await loop.sock_connect(sock, address)
         except BaseException as error:
-            sock.close()
+            if sock is not None:
+                sock.close()
             if not isinstance(error, OSError):
                 raise
             problems.append(_connect_problem(settings, str(address[0]), error, limit))

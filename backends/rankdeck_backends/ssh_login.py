@@ -8,7 +8,7 @@ import contextlib
 import asyncssh
 
 from rankdeck_backends import ssh_errors
-from rankdeck_backends.base import NodeError
+from rankdeck_backends.base import NodeError, Step
 from rankdeck_backends.ssh_client import GSSAPI, GssapiError, LoginClient
 from rankdeck_backends.ssh_config import HostSettings
 from rankdeck_backends.ssh_dial import dial
@@ -68,14 +68,14 @@ async def log_in(
         kerberos_first: nothing is asked where the server takes Kerberos: that may get in without.
 
     Raises:
-        NodeError: step `resolve`, `connect`, `host key` or `auth`.
+        NodeError: step `config`, `resolve`, `connect`, `host key` or `auth`.
         GssapiError: the server takes Kerberos, and the config allows it.
         UnknownHostError: its host key is new; it may be accepted, then another login gets further.
         LockedKeyError: the server takes an encrypted key; once it is unlocked, another login gets further.
         DroppedError: the server hung up before the key exchange was through.
     """
     client = LoginClient(node, settings, questions, skipped, kerberos_first=kerberos_first)
-    options = asyncssh.SSHClientConnectionOptions(options=settings.options, client_factory=lambda: client)
+    options = _options(node, settings, client)
     if tunnel is None:
         client.dialed = await dial(node, settings, timeout)
         opening = asyncssh.run_client(client.dialed.sock, config=None, options=options)
@@ -128,6 +128,14 @@ async def say_goodbye(connection: asyncssh.SSHClientConnection) -> None:
         over = client.dialed.hang_up()
         if over is not None:
             await over
+
+
+def _options(node: str, settings: HostSettings, client: LoginClient) -> asyncssh.SSHClientConnectionOptions:
+    """The host's, for this one login. asyncssh looks up the user and opens files even here."""
+    try:
+        return asyncssh.SSHClientConnectionOptions(options=settings.options, client_factory=lambda: client)
+    except (OSError, ValueError, asyncssh.Error) as error:
+        raise NodeError(node, Step.CONFIG, f"its settings cannot be used: {error}") from None
 
 
 async def _opened(opening: object) -> asyncssh.SSHClientConnection:

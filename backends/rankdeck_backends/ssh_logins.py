@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import asyncssh
 
+from rankdeck_backends import open_files
 from rankdeck_backends.asking import Asker, Hop
 from rankdeck_backends.base import NodeError, Step
 from rankdeck_backends.kerberos import Ticket
@@ -176,6 +177,7 @@ class Logins:
             )
             try:
                 async with gate, self._openings:
+                    open_files.require_room(hop.node)
                     ssh = await log_in(
                         hop.node,
                         settings,
