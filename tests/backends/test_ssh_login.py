@@ -107,6 +107,18 @@ async def test_an_identity_file_that_is_not_there_is_no_error(sshd, stand_in_age
     await (await open_one()).close()
 
 
+async def test_tokens_in_the_name_of_an_identity_file_are_filled_in(sshd, stand_in_agent):
+    stand_in_agent()
+    user = run("id", "-un").strip()
+    keys = sshd.folder / "keys"
+    keys.mkdir()
+    for suffix in ("", ".pub"):
+        name = f"127.0.0.1_node_{sshd.port}_{user}_%{suffix}"
+        sshd.client_key.with_name(sshd.client_key.name + suffix).rename(keys / name)
+    sshd.write_config(f"IdentityFile {keys}/%h_%n_%p_%r_%%", f"User {user}")
+    await (await open_one()).close()
+
+
 async def test_an_encrypted_key_is_named_with_what_to_do(sshd):
     sshd.client_key.unlink()
     make_key(sshd.client_key.with_name("locked"), passphrase="secret")
