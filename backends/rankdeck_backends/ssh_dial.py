@@ -22,9 +22,9 @@ keep all others waiting until they count as hanging, too."""
 TCP_RTO_MAX_MS = 44
 """linux/tcp.h, from Linux 6.15 on: the longest pause between two tries to send the same again."""
 _RTO_MAX_MS = 4000
-"""The kernel's own is 120 s, and its pauses double from 0.2 s on: after a cut of 13 s the next try comes at the
-26th second, when the connection counts as lost. This way a cut of 20 s costs nothing where the node had
-nothing to send."""
+"""The kernel's own is 120 s, and its pauses double from 0.2 s on: after a cut of 13 s the next try comes
+at the 26th second, when the connection counts as lost. This way a cut of 20 s costs nothing where the node
+had nothing to send."""
 _KEPT_STDERR = 4 << 10
 _PROXY_GRACE = 2.0
 """Seconds a ProxyCommand has to end once its connection is closed."""
