@@ -8,16 +8,15 @@ nearly all of it in shlex.split: more than its login.
 
 from __future__ import annotations
 
-import re
-import shlex
 from functools import lru_cache
 from typing import Any
 
 import asyncssh.config
 
+from rankdeck_backends import ssh_config_split
+
 _KEPT = 1 << 15
 """Different lines that are kept."""
-_KEYWORD = re.compile(r'("?\w+"?)(?:\s*=\s*|\s+)(.*)', re.DOTALL)
 
 
 class _Argument(str):
@@ -37,24 +36,8 @@ class _Argument(str):
 
 @lru_cache(_KEPT)
 def _words(line: str) -> tuple[str, ...]:
-    keyword = _KEYWORD.match(line)
-    if keyword is None:
-        return tuple(shlex.split(line))
-    words = [_Argument(word) for word in shlex.split(_without_comment(keyword[2]))]
-    return keyword[1].strip('"'), *words
-
-
-def _without_comment(text: str) -> str:
-    """The text before a `#` that begins a word, as OpenSSH's argv_split has it."""
-    quote = ""
-    for at, character in enumerate(text):
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in "\"'":
-            quote = character
-        elif character == "#" and (at == 0 or text[at - 1].isspace()):
-            return text[:at]
-    return text
+    keyword, words = ssh_config_split.split(line)
+    return keyword, *map(_Argument, words)
 
 
 class KeptWords:

@@ -32,6 +32,18 @@ class DroppedError(Exception):
         self.told = told
 
 
+class StrangeAlgorithmsError(Exception):
+    """The server and asyncssh have no algorithms in common; the system's ssh may have more.
+
+    Attributes:
+        told: the same as a NodeError.
+    """
+
+    def __init__(self, told: NodeError) -> None:
+        super().__init__(str(told))
+        self.told = told
+
+
 class UnknownHostError(Exception):
     """The host showed a key that no known_hosts file knows, and none of the same type is known.
 
@@ -70,6 +82,7 @@ async def log_in(
     Raises:
         NodeError: step `config`, `resolve`, `connect`, `host key` or `auth`.
         GssapiError: the server takes Kerberos, and the config allows it.
+        StrangeAlgorithmsError: they have no algorithms in common.
         UnknownHostError: its host key is new; it may be accepted, then another login gets further.
         LockedKeyError: the server takes an encrypted key; once it is unlocked, another login gets further.
         DroppedError: the server hung up before the key exchange was through.
@@ -166,6 +179,8 @@ async def _explained(node: str, settings: HostSettings, client: LoginClient, err
         return UnknownHostError(told, seen.shown_key)
     if isinstance(error, asyncssh.PermissionDenied) and settings.gssapi and GSSAPI in seen.methods:
         return GssapiError(told)
+    if isinstance(error, asyncssh.KeyExchangeFailed) and not seen.let_through:
+        return StrangeAlgorithmsError(told)
     dropped = isinstance(error, (asyncssh.ConnectionLost, ConnectionError)) and not seen.let_through
     return DroppedError(told) if dropped else told
 

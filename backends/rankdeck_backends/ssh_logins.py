@@ -18,6 +18,7 @@ from rankdeck_backends.ssh_config import ConfigError, HostSettings, SshConfig
 from rankdeck_backends.ssh_keys import LockedKey
 from rankdeck_backends.ssh_login import (
     DroppedError,
+    StrangeAlgorithmsError,
     UnknownHostError,
     log_in,
     say_goodbye,
@@ -201,6 +202,9 @@ class Logins:
                     raise error.told from None
                 why = f"{settings.host} takes Kerberos, GSSAPI"
                 raise BeyondUsError(error.told, why, before_asking=error.before_asking) from None
+            except StrangeAlgorithmsError as error:
+                why = f"{settings.host} wants algorithms that rankdeck does not have"
+                raise BeyondUsError(error.told, why) from None
             except UnknownHostError as error:
                 await self._person.takes(hop, settings, error.key, error.told)
             except LockedKeyError as error:

@@ -57,6 +57,18 @@ def test_a_file_that_includes_itself_is_an_error_after_16_levels(ssh: Path) -> N
         SshConfig().settings("a01")
 
 
+def test_blanks_of_all_kinds_equal_signs_and_comments(ssh: Path) -> None:
+    (ssh / "config").write_text("Host\tgpu1 gpu2#x # mine\nHost=gpu3\n\tUser = bob\nHost\nHost 'a b\n")
+    found = [(each.keyword, each.words) for each in statements([ssh / "config"])]
+    assert found == [
+        ("host", ("gpu1", "gpu2#x")),
+        ("host", ("gpu3",)),
+        ("user", ("bob",)),
+        ("host", ()),
+        ("host", ("'a", "b")),
+    ]
+
+
 def test_a_line_is_taken_apart_once_for_all_hosts(ssh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = (f"Host gpu{n}\n  HostName 10.0.0.{n}\n  User 'u {n}'\n" for n in range(1, 51))
     (ssh / "config").write_text("".join(blocks))
