@@ -1,4 +1,4 @@
-"""A line of an ssh config taken apart as OpenSSH does it. Imports nothing heavy: lists of hosts use it, too."""
+"""A line of an ssh config taken apart as OpenSSH does it. Imports little: lists of hosts use it, too."""
 
 from __future__ import annotations
 
