@@ -175,3 +175,31 @@ async def test_a_user_certificate_gets_in(make_sshd, stand_in_agent, tmp_path):
     certificate.rename(tmp_path / "elsewhere-cert.pub")
     server.write_config(f"CertificateFile {tmp_path}/elsewhere-cert.pub")
     await (await open_one()).close()
+
+
+async def test_giving_up_while_many_connect_leaves_no_connection(make_sshd):
+    """Half of the nodes hang before their banner, the others wait for their turn."""
+    sshd = make_sshd()
+    connected, gone = [], []
+
+    async def silent(reader, writer) -> None:
+        connected.append(writer)
+        gone.append(await reader.read())
+        writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    async with server:
+        sshd.write_config(f"Port {server.sockets[0].getsockname()[1]}", "ConnectTimeout 600", host="gpu*")
+        backend = open_backend(BackendKind.SSH)
+        openings = [asyncio.ensure_future(backend.open(PoolNode(f"n{n}", f"gpu{n}"))) for n in range(16)]
+        async with asyncio.timeout(LIMIT):
+            while len(connected) < 8:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+            for opening in openings:
+                opening.cancel()
+            done = await asyncio.gather(*openings, return_exceptions=True)
+            assert all(isinstance(each, asyncio.CancelledError) for each in done)
+            await backend.close()
+            while len(gone) < len(connected):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+    assert len(connected) == 8
