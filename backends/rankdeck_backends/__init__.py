@@ -24,6 +24,9 @@ def open_backend(
         connect_timeout: seconds for each step of a login.
         asker: asks the person for host keys, passphrases and passwords; None: nothing is asked.
     """
+    from rankdeck_backends import open_files
+
+    open_files.raise_limit()
     if kind is BackendKind.LOCAL:
         from rankdeck_backends.local import LocalBackend
 

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from rankdeck_backends import package
+from rankdeck_backends import open_files, package
 from rankdeck_backends.base import NodeError, Step
 from rankdeck_backends.connection import AgentConnection
 from rankdeck_backends.process_channel import AgentProcess
@@ -29,10 +29,11 @@ class LocalBackend:
         """Start an agent for this node.
 
         Raises:
-            NodeError: it could not be started (step `python` or `agent`).
+            NodeError: it could not be started (step `connect`, `python` or `agent`).
         """
         connection = AgentConnection(node.name)
-        argv = package.bootstrap_argv(sys.executable or "python3")
+        open_files.require_room(node.name)
+        argv = open_files.as_in_shell(package.bootstrap_argv(sys.executable or "python3"))
         try:
             _, process = await asyncio.get_running_loop().subprocess_exec(
                 lambda: AgentProcess(connection), *argv, cwd=_home(), start_new_session=True

@@ -13,7 +13,7 @@ import re
 import shlex
 import shutil
 
-from rankdeck_backends import package
+from rankdeck_backends import open_files, package
 from rankdeck_backends.base import NodeError, Step
 from rankdeck_backends.connection import AgentConnection
 from rankdeck_backends.failures import excerpt
@@ -75,6 +75,7 @@ class OpenSshBackend:
                 'install OpenSSH\'s client, or set `backend = "ssh"` in the pool, which needs none',
             )
         async with self._starts:
+            open_files.require_room(node.name)
             settings = await self._settings(node)
             return await self._start(node, settings)
 

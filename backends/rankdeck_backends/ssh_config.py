@@ -13,7 +13,8 @@ from typing import Any, cast
 
 import asyncssh
 
-from rankdeck_backends import ssh_include_order, ssh_includes, ssh_manners
+from rankdeck_backends import ssh_config_mends as _mended  # noqa: F401 - before asyncssh's reader is used
+from rankdeck_backends import ssh_includes, ssh_manners
 from rankdeck_backends.ssh_hostkeys import GLOBAL_FILES, USER_FILES, KnownHosts, Trust, expand
 from rankdeck_backends.ssh_keys import KeyRing, Keys
 from rankdeck_backends.ssh_manners import Manners
@@ -23,9 +24,6 @@ from rankdeck_backends.ssh_names import CONFIG_VARIABLE, KEEPALIVE_COUNT, KEEPAL
 # byte, since it takes fewer calls per packet.
 _KEX = "^curve25519-sha256,curve25519-sha256@libssh.org"
 _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
-
-
-ssh_include_order.mend()
 
 
 class ConfigError(Exception):
@@ -104,6 +102,8 @@ class SshConfig:
             base = asyncssh.SSHClientConnectionOptions(
                 config=self._paths, client_keys=None, client_certs=[], x509_trusted_certs=None, **given
             )
+            if base.config.has_match_final():
+                base.update(host=name, reload=True, canonical=True, final=True)
             return self._complete(base, name, user, port)
         except FileNotFoundError as error:
             raise ConfigError(f"the ssh config {error.filename} is not there") from None

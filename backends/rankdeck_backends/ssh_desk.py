@@ -14,7 +14,9 @@ from rankdeck_backends.ssh_keys import LockedKey
 
 SETTLE_SECONDS = 0.4
 """Host keys are shown together once none has come for so long: a pool's nodes answer within a moment."""
-SETTLE_MOST = 3.0
+SETTLE_MOST = 10.0
+"""Seconds that keys which go on coming are waited for: a login node with two cores gets the keys of 256 nodes
+in 4 to 8 s. What comes later is another question."""
 REFUSAL_HOLDS = 3.0
 """Seconds for which a question that was not answered is not asked again: nodes that wait for their turn to
 connect come to the same jump host or key a moment after the person has cancelled it."""

@@ -139,6 +139,8 @@ class _File:
     def __init__(self, entries: Iterable[KnownKey]) -> None:
         self._exact: dict[str, list[KnownKey]] = {}
         self._others: list[tuple[Callable[[str], bool], KnownKey]] = []
+        self._found: dict[str, list[KnownKey]] = {}
+        """What was looked up before: with hashed names that is an HMAC a line, and each login asks thrice."""
         for entry in entries:
             if entry.patterns.startswith("|"):
                 self._others.append((_hashed(entry.patterns), entry))
@@ -150,8 +152,12 @@ class _File:
 
     def find(self, name: str) -> list[KnownKey]:
         """The lines that speak of a host looked up by that name (`host`, or `[host]:port`), in order."""
-        found = [*self._exact.get(name, ()), *(entry for matches, entry in self._others if matches(name))]
-        return sorted(found, key=lambda entry: entry.line)
+        found = self._found.get(name)
+        if found is None:
+            others = (entry for matches, entry in self._others if matches(name))
+            found = sorted([*self._exact.get(name, ()), *others], key=lambda entry: entry.line)
+            self._found[name] = found
+        return found
 
 
 def _parse(path: Path, data: bytes) -> list[KnownKey]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 
+from rankdeck_backends import ssh_config_split
 from rankdeck_backends.ssh_names import CONFIG_VARIABLE
 from rankdeck_profiles.errors import PoolError
 
@@ -94,12 +94,8 @@ def _of_file(path: Path, depth: int) -> Iterator[Statement]:
 def _statement(path: Path, number: int, line: str) -> Statement | None:
     if not line or line.startswith("#"):
         return None
-    head, _, rest = (
-        line.replace("=", " ", 1).partition(" ") if "=" in line.split()[0] else line.partition(" ")
-    )
-    rest = rest.strip().removeprefix("=")
     try:
-        words = shlex.split(rest, comments=True)
+        keyword, words = ssh_config_split.split(line)
     except ValueError:
-        words = rest.split()
-    return Statement(path, number, head.lower(), tuple(words))
+        keyword, *words = line.split()
+    return Statement(path, number, keyword.lower(), tuple(words))

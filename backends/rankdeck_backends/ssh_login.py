@@ -8,7 +8,7 @@ import contextlib
 import asyncssh
 
 from rankdeck_backends import ssh_errors
-from rankdeck_backends.base import NodeError
+from rankdeck_backends.base import NodeError, Step
 from rankdeck_backends.ssh_client import GSSAPI, GssapiError, LoginClient
 from rankdeck_backends.ssh_config import HostSettings
 from rankdeck_backends.ssh_dial import dial
@@ -25,6 +25,18 @@ class DroppedError(Exception):
 
     Attributes:
         told: the same as a NodeError, for when there is no other try.
+    """
+
+    def __init__(self, told: NodeError) -> None:
+        super().__init__(str(told))
+        self.told = told
+
+
+class StrangeAlgorithmsError(Exception):
+    """The server and asyncssh have no algorithms in common; the system's ssh may have more.
+
+    Attributes:
+        told: the same as a NodeError.
     """
 
     def __init__(self, told: NodeError) -> None:
@@ -68,14 +80,15 @@ async def log_in(
         kerberos_first: nothing is asked where the server takes Kerberos: that may get in without.
 
     Raises:
-        NodeError: step `resolve`, `connect`, `host key` or `auth`.
+        NodeError: step `config`, `resolve`, `connect`, `host key` or `auth`.
         GssapiError: the server takes Kerberos, and the config allows it.
+        StrangeAlgorithmsError: they have no algorithms in common.
         UnknownHostError: its host key is new; it may be accepted, then another login gets further.
         LockedKeyError: the server takes an encrypted key; once it is unlocked, another login gets further.
         DroppedError: the server hung up before the key exchange was through.
     """
     client = LoginClient(node, settings, questions, skipped, kerberos_first=kerberos_first)
-    options = asyncssh.SSHClientConnectionOptions(options=settings.options, client_factory=lambda: client)
+    options = _options(node, settings, client)
     if tunnel is None:
         client.dialed = await dial(node, settings, timeout)
         opening = asyncssh.run_client(client.dialed.sock, config=None, options=options)
@@ -103,6 +116,22 @@ async def log_in(
             await _give_up(task, client)
 
 
+async def settled(connection: asyncssh.SSHClientConnection, timeout: float) -> None:  # noqa: ASYNC109
+    """Wait, but no longer, until the server does not count this login among those that MaxStartups limits.
+
+    sshd tells the client that it is in before it tells its listener; whatever it answers after that comes
+    from a process that it starts later still (sshd.c: `startup_pipe` is closed, then privsep_postauth forks).
+    """
+    try:
+        async with asyncio.timeout(timeout):
+            await connection._make_global_request(b"keepalive@openssh.com")
+    except (TimeoutError, asyncssh.Error, OSError):
+        pass  # what the connection is used for next will tell
+    except asyncio.CancelledError:
+        connection.abort()
+        raise
+
+
 async def say_goodbye(connection: asyncssh.SSHClientConnection) -> None:
     """Close a connection and wait until it and what carried it are gone."""
     client = connection.get_owner()  # it has none any more once it is closed
@@ -112,6 +141,14 @@ async def say_goodbye(connection: asyncssh.SSHClientConnection) -> None:
         over = client.dialed.hang_up()
         if over is not None:
             await over
+
+
+def _options(node: str, settings: HostSettings, client: LoginClient) -> asyncssh.SSHClientConnectionOptions:
+    """The host's, for this one login. asyncssh looks up the user and opens files even here."""
+    try:
+        return asyncssh.SSHClientConnectionOptions(options=settings.options, client_factory=lambda: client)
+    except (OSError, ValueError, asyncssh.Error) as error:
+        raise NodeError(node, Step.CONFIG, f"its settings cannot be used: {error}") from None
 
 
 async def _opened(opening: object) -> asyncssh.SSHClientConnection:
@@ -142,6 +179,8 @@ async def _explained(node: str, settings: HostSettings, client: LoginClient, err
         return UnknownHostError(told, seen.shown_key)
     if isinstance(error, asyncssh.PermissionDenied) and settings.gssapi and GSSAPI in seen.methods:
         return GssapiError(told)
+    if isinstance(error, asyncssh.KeyExchangeFailed) and not seen.let_through:
+        return StrangeAlgorithmsError(told)
     dropped = isinstance(error, (asyncssh.ConnectionLost, ConnectionError)) and not seen.let_through
     return DroppedError(told) if dropped else told
 

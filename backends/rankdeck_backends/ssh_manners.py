@@ -9,6 +9,8 @@ from pathlib import Path
 
 from asyncssh.config import SSHClientConfig, SSHConfig
 
+from rankdeck_backends import ssh_config_mends as _mended  # noqa: F401 - before its handlers are copied
+
 _OPTIONS = ("StrictHostKeyChecking", "HashKnownHosts", "BatchMode", "NumberOfPasswordPrompts")
 PROMPTS = 3
 """ssh_config(5), NumberOfPasswordPrompts."""
@@ -58,7 +60,10 @@ def read(paths: Sequence[Path], *, local_user: str, user: str | None, host: str,
     """
     given_user = () if user is None else user
     given_port = () if port is None else port
-    config = _Config.load(None, list(paths), False, False, False, local_user, given_user, host, given_port)
+    asked = (local_user, given_user, host, given_port)
+    config: SSHConfig = _Config.load(None, list(paths), False, False, False, *asked)
+    if config.has_match_final():
+        config = _Config.load(config, list(paths), True, True, True, *asked)
 
     def value(option: str) -> str:
         return str(config.get(option, "")).lower()

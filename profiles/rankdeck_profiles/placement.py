@@ -10,8 +10,9 @@ from rankdeck_profiles.errors import PlanError
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.frameworks.base import Framework, default_counts
 from rankdeck_profiles.model import Pool, PoolNode, Profile
+from rankdeck_profiles.nodes import MAX_SLOTS
 
-MAX_RANKS = 4096
+MAX_RANKS = MAX_SLOTS
 """The most ranks on one node: more than machines have CPUs; a slip of the finger does no harm."""
 
 

@@ -39,8 +39,8 @@ def pool_from(read: Source) -> Pool:
         {"backend": _BACKENDS, "nodes": 'a list of text, such as ["gpu[001-004]", "alice@gpu007:2222"]'},
     )
     backend = _backend(read, raw.backend)
-    if raw.slots is not None and raw.slots < 1:
-        raise read.problem(("slots",), f"slots = {raw.slots}", "allowed: a whole number, 1 or more")
+    if raw.slots is not None and not 1 <= raw.slots <= nodes.MAX_SLOTS:
+        raise read.problem(("slots",), f"slots = {raw.slots}", f"allowed: {schema.ALLOWED['slots']}")
     if raw.interface is not None and (
         not raw.interface.strip() or any(c in raw.interface for c in " \t\n\0/")
     ):
@@ -109,6 +109,8 @@ def _hostfile(read: Source, name: str, slots: int | None) -> tuple[nodes.Listed,
     Where the pool has no slots of its own and all the file's lines agree, they are the pool's; where the
     lines differ, each node has its own.
     """
+    if not name.strip():
+        raise read.problem(("hostfile",), f'hostfile = "{name}"', f"allowed: {schema.ALLOWED['hostfile']}")
     path = Path(os.path.expanduser(name))
     if not path.is_absolute():
         path = read.path.absolute().parent / path

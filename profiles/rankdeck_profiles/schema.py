@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeVar
 import msgspec
 
 from rankdeck_profiles.model import BARRIER_TIMEOUT
+from rankdeck_profiles.nodes import MAX_SLOTS
 from rankdeck_profiles.source import KeyPath, Source
 
 Text = str | int
@@ -85,7 +86,7 @@ ALLOWED: Mapping[str, str] = {
     "stop": "a table of signal, grace and on_rank_failure",
     "metrics": "a table of regular expressions, as text",
     "hostfile": "the path of a host file, as text",
-    "slots": "a whole number, 1 or more",
+    "slots": f"a whole number, 1 to {MAX_SLOTS}",
     "include": 'nodes and their GPUs, such as "gpu001@gpu002:0,2"',
     "exclude": 'nodes and GPUs to leave out, such as "gpu001@gpu002:0,2"',
     "interface": 'the name of a network interface, such as "ib0"',

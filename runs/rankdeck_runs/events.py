@@ -3,8 +3,8 @@
 Two kinds of lines live in it: events of a node, copied as they came, with `node` (its name) beside the
 node's own `seq`; and the login side's own, which have no `seq`:
 
-    run_created    {run, profile, framework, pool, backend, stop, nodes: [{name, host, user, port}], fabric,
-                   active_test}
+    run_created    {run, profile, framework, pool, backend, stop, fabric, active_test,
+                    nodes: [{name, host, user, port, hostname}]}
     start_asked    {node}                       start_accepted {node, dir, shared}
     start_refused  {node, message, hint, unsure}  unsure: the answer never came, it may have started
     start_cut_short {}                          rankdeck was left before it had asked every node

@@ -105,13 +105,25 @@ def _created(run_id: str, profile: str, pool: str, prepared: Prepared) -> Mappin
         backend=str(prepared.pool.backend),
         stop={"signal": stop.signal, "grace": stop.grace, "on_rank_failure": str(stop.on_rank_failure)},
         nodes=[
-            {"name": node.name, "host": node.host, "user": node.user, "port": node.port}
+            {
+                "name": node.name,
+                "host": node.host,
+                "user": node.user,
+                "port": node.port,
+                "hostname": _hostname(prepared, node.name),
+            }
             for node in prepared.pool.nodes
             if node.name in used
         ],
         active_test=prepared.active_test,
         fabric=prepared.fabric.to_json() if prepared.fabric is not None else None,
     )
+
+
+def _hostname(prepared: Prepared, node: str) -> str:
+    """What the machine behind a node calls itself; empty: not told."""
+    facts = prepared.facts.get(node)
+    return facts.hostname if facts is not None else ""
 
 
 def _pool_values(pool: Pool) -> dict[str, Any]:

@@ -95,9 +95,6 @@ def read_targets(record: Record) -> Targets:
         if event["ev"] == "run_created":
             created = event
             by_name = _planned(plan, event)
-            for name, facts in record.facts().items():
-                if name in by_name and isinstance(facts, dict):
-                    by_name[name].hostname = text(facts, "hostname")
         else:
             _note(by_name.get(text(event, "node")), event)
     try:
@@ -140,6 +137,7 @@ def run_folder(target: Target, run_id: str, connection: AgentConnection) -> str:
 
 
 def _planned(plan: Mapping[str, Any], created: Mapping[str, Any]) -> dict[str, Target]:
+    hostnames = {text(node, "name"): text(node, "hostname") for node in objects(created, "nodes")}
     reached = {
         text(node, "name"): PoolNode(
             text(node, "name"), text(node, "host"), text(node, "user") or None, integer(node, "port")
@@ -150,7 +148,7 @@ def _planned(plan: Mapping[str, Any], created: Mapping[str, Any]) -> dict[str, T
     for node in objects(plan, "nodes"):
         name, node_rank = text(node, "node"), integer(node, "node_rank")
         if name in reached and node_rank is not None:
-            found[name] = Target(reached[name], node_rank, log_names(node))
+            found[name] = Target(reached[name], node_rank, log_names(node), hostnames[name])
     return found
 
 

@@ -47,11 +47,12 @@ class Person:
 
 
 class AskingServer(asyncssh.SSHServer):
-    """Lets in whoever answers: a password, and/or rounds of prompts."""
+    """Lets in whoever answers: a password, and/or rounds of prompts. Opens no session the first few times."""
 
-    def __init__(self, password: str | None, rounds) -> None:
+    def __init__(self, password: str | None, rounds, full: int) -> None:
         self._password = password
         self._rounds = rounds
+        self._full = full
         self._at = 0
         self.tries = 0
         self.connection: asyncssh.SSHServerConnection | None = None
@@ -75,6 +76,10 @@ class AskingServer(asyncssh.SSHServer):
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
         return True  # it is a jump host, too
 
+    def session_requested(self) -> asyncssh.SSHServerProcess | bool:
+        self._full -= 1
+        return False if self._full >= 0 else asyncssh.SSHServerProcess(_run, None, 3, False)
+
     def kbdint_auth_supported(self) -> bool:
         return bool(self._rounds)
 
@@ -94,32 +99,37 @@ class AskingServer(asyncssh.SSHServer):
         return title, text, "", prompts
 
 
+async def _run(process: asyncssh.SSHServerProcess) -> None:
+    child = await asyncio.create_subprocess_exec(
+        "/bin/sh", "-c", process.command, stdin=-1, stdout=-1, stderr=-1, start_new_session=True
+    )
+    try:
+        await process.redirect(child.stdin, child.stdout, child.stderr)
+        process.exit(await child.wait())
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
+        await child.wait()
+
+
 @contextlib.asynccontextmanager
-async def asking_server(port: int, host_key, *, password: str | None = None, rounds=(), **options):
-    """An SSH server on the loopback that runs what it is asked to; gives the list of its logins."""
+async def asking_server(
+    port: int, host_key, *, password: str | None = None, rounds=(), full: int = 0, **options
+):
+    """An SSH server on the loopback that runs what it is asked to; gives the list of its logins.
+
+    Each of them gets no session the first `full` times.
+    """
     logins: list[AskingServer] = []
 
     def server() -> AskingServer:
-        logins.append(AskingServer(password, rounds))
+        logins.append(AskingServer(password, rounds, full))
         return logins[-1]
-
-    async def run(process: asyncssh.SSHServerProcess) -> None:
-        child = await asyncio.create_subprocess_exec(
-            "/bin/sh", "-c", process.command, stdin=-1, stdout=-1, stderr=-1, start_new_session=True
-        )
-        try:
-            await process.redirect(child.stdin, child.stdout, child.stderr)
-            process.exit(await child.wait())
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                child.kill()
-            await child.wait()
 
     listener = await asyncssh.listen(
         "127.0.0.1",
         port,
         server_factory=server,
-        process_factory=run,
         server_host_keys=[str(host_key)],
         encoding=None,
         **options,

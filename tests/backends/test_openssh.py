@@ -113,21 +113,41 @@ async def test_an_agent_that_cannot_start_is_told_as_over_rankdecks_own_client(s
     assert "no such luck" in error.what
 
 
+POST_QUANTUM = "KexAlgorithms sntrup761x25519-sha512@openssh.com"
+"""Which asyncssh has only with a library that is hardly ever there (liboqs)."""
+THEIRS = "Match originalhost=node"
+"""Read by OpenSSH, though its manual has a blank there; a line that asyncssh does not read."""
+
+
 async def test_a_config_that_only_openssh_reads_leads_to_the_systems_ssh(sshd, stand_in_agent):
     stand_in_agent()
-    sshd.write_config("ConnectTimeout 1m")  # a time with its unit, sshd_config(5) TIME FORMATS
+    sshd.write_config(THEIRS)
     connection = await opened(BackendKind.SSH)
     assert "the system's ssh" in connection.note
     assert "the ssh config has something that rankdeck does not read" in connection.note
     await connection.close()
 
 
+async def test_a_server_whose_algorithms_only_openssh_has_is_reached_by_the_systems_ssh(sshd, stand_in_agent):
+    stand_in_agent()
+    sshd.write_config(POST_QUANTUM)
+    connection = await opened(BackendKind.SSH)
+    assert "the system's ssh" in connection.note
+    assert "algorithms that rankdeck does not have" in connection.note
+    await connection.close()
+    sshd.authorized.write_text("")
+    error = await refused(BackendKind.SSH)
+    assert error.step is Step.CONNECT
+    assert "have no algorithms in common" in error.what
+    assert "the system's ssh does not get further: " in error.what
+
+
 async def test_where_neither_gets_further_both_reasons_are_told(sshd):
-    sshd.write_config("ConnectTimeout 1m")
+    sshd.write_config(THEIRS)
     sshd.authorized.write_text("")
     error = await refused(BackendKind.SSH)
     assert error.step is Step.CONFIG
-    assert "ConnectTimeout" in error.what
+    assert "originalhost=node" in error.what
     assert "the system's ssh does not get further" in error.what
     assert "Permission denied" in error.what
 

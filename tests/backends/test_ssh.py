@@ -10,7 +10,7 @@ from open_sshd import run
 from opening import LIMIT, NODE, open_one, refused
 
 from rankdeck_backends import connection as connection_module
-from rankdeck_backends import open_backend, package, ssh
+from rankdeck_backends import open_backend, package, ssh, ssh_logins
 from rankdeck_backends.base import NodeError, NodeRefusal, Step
 from rankdeck_backends.facts import from_probe
 from rankdeck_profiles.model import BackendKind, Pool, PoolNode
@@ -141,9 +141,11 @@ async def test_a_shell_that_hangs_runs_into_the_time_limit(make_sshd, monkeypatc
     assert "Enter your project:" in error.what
 
 
-async def test_a_server_that_opens_no_session_is_named(make_sshd):
-    make_sshd(settings={"MaxSessions": "0"}).start()
+async def test_a_server_that_opens_no_session_is_asked_again_and_then_named(make_sshd, monkeypatch):
+    monkeypatch.setattr(ssh, "_SESSION_RETRY_DELAYS", (0.01, 0.01))
+    server = make_sshd(settings={"MaxSessions": "0", "LogLevel": "DEBUG1"}).start()
     error = await refused()
+    assert server.log().count("server_input_channel_open: ctype session") == 3
     assert error.step is Step.SHELL
     assert "opens no session" in error.what
 
@@ -211,7 +213,7 @@ async def test_sixteen_at_once_are_all_let_in(make_sshd, stand_in_agent):
 
 async def test_a_server_that_hangs_up_before_its_banner_is_tried_again(sshd, stand_in_agent, monkeypatch):
     stand_in_agent()
-    monkeypatch.setattr(ssh, "_RETRY_DELAY", 0.05)
+    monkeypatch.setattr(ssh_logins, "_RETRY_DELAY", 0.05)
     tries = 0
 
     async def relay(reader, writer) -> None:

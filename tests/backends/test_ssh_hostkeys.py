@@ -1,5 +1,8 @@
+import hmac
+
 import asyncssh
 import pytest
+from open_sshd import run
 
 from rankdeck_backends.ssh_hostkeys import KnownHosts
 
@@ -92,3 +95,17 @@ def test_a_file_that_changed_is_read_again(tmp_path):
     assert hosts.look_up([path], "n1", 22).known
     path.write_text("")
     assert not hosts.look_up([path], "n1", 22).known
+
+
+def test_hashed_names_are_compared_once_a_host(tmp_path, monkeypatch):
+    path = tmp_path / "known_hosts"
+    path.write_text("".join(f"n{number} {LINES[0]}\n" for number in range(20)))
+    run("ssh-keygen", "-q", "-H", "-f", str(path))
+    digest = hmac.digest
+    compared = []
+    monkeypatch.setattr(hmac, "digest", lambda *args: compared.append(args) or digest(*args))
+    hosts = KnownHosts()
+    for _ in range(3):
+        assert [entry.line for entry in hosts.look_up([path], "n7", 22).known] == [8]
+        assert not hosts.look_up([path], "n99", 22).known
+    assert len(compared) == 40

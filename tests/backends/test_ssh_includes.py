@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -54,3 +55,37 @@ def test_a_file_that_includes_itself_is_an_error_after_16_levels(ssh: Path) -> N
         list(statements([ssh / "config"]))
     with pytest.raises(ConfigError, match="loop is included more than 16 levels deep"):
         SshConfig().settings("a01")
+
+
+def test_blanks_of_all_kinds_equal_signs_and_comments(ssh: Path) -> None:
+    (ssh / "config").write_text("Host\tgpu1 gpu2#x # mine\nHost=gpu3\n\tUser = bob\nHost\nHost 'a b\n")
+    found = [(each.keyword, each.words) for each in statements([ssh / "config"])]
+    assert found == [
+        ("host", ("gpu1", "gpu2#x")),
+        ("host", ("gpu3",)),
+        ("user", ("bob",)),
+        ("host", ()),
+        ("host", ("'a", "b")),
+    ]
+
+
+def test_a_line_is_taken_apart_once_for_all_hosts(ssh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = (f"Host gpu{n}\n  HostName 10.0.0.{n}\n  User 'u {n}'\n" for n in range(1, 51))
+    (ssh / "config").write_text("".join(blocks))
+    split, lines = shlex.split, []
+    monkeypatch.setattr(shlex, "split", lambda line: lines.append(line) or split(line))
+    config = SshConfig()
+    for number in range(1, 51):
+        settings = config.settings(f"gpu{number}")
+        assert (settings.host, settings.user) == (f"10.0.0.{number}", f"u {number}")
+    own = [line for line in lines if "gpu" in line or "10.0.0." in line or "'u " in line]
+    assert sorted(own) == sorted(set(own))
+    assert len(own) <= 150
+
+
+def test_a_quotation_that_is_not_closed_is_named_each_time(ssh: Path) -> None:
+    (ssh / "config").write_text("Host a01\n  User 'nobody\n")
+    config = SshConfig()
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="line 2: No closing quotation"):
+            config.settings("a01")

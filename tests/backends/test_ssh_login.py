@@ -9,7 +9,7 @@ import pytest
 from open_sshd import fingerprint, make_key, run
 from opening import LIMIT, open_one, refused
 
-from rankdeck_backends import open_backend, ssh
+from rankdeck_backends import open_backend, ssh_logins
 from rankdeck_backends.base import NodeError, Step
 from rankdeck_profiles.model import BackendKind, PoolNode
 
@@ -104,6 +104,18 @@ async def test_an_identity_file_that_is_not_there_is_no_error(sshd, stand_in_age
     sshd.write_config(
         f"IdentityFile {sshd.folder}/keys/%h_%n_%p", f"CertificateFile {sshd.folder}/no-cert.pub"
     )
+    await (await open_one()).close()
+
+
+async def test_tokens_in_the_name_of_an_identity_file_are_filled_in(sshd, stand_in_agent):
+    stand_in_agent()
+    user = run("id", "-un").strip()
+    keys = sshd.folder / "keys"
+    keys.mkdir()
+    for suffix in ("", ".pub"):
+        name = f"127.0.0.1_node_{sshd.port}_{user}_%{suffix}"
+        sshd.client_key.with_name(sshd.client_key.name + suffix).rename(keys / name)
+    sshd.write_config(f"IdentityFile {keys}/%h_%n_%p_%r_%%", f"User {user}")
     await (await open_one()).close()
 
 
@@ -204,7 +216,7 @@ async def test_the_configs_connect_timeout_counts(sshd):
     server.close()
 
 
-async def test_a_server_of_another_kind_is_shown(sshd):
+async def test_a_server_of_another_kind_is_shown(sshd, monkeypatch):
     def web(reader, writer) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
@@ -212,12 +224,11 @@ async def test_a_server_of_another_kind_is_shown(sshd):
     server = await asyncio.start_server(web, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     backend = open_backend(BackendKind.SSH)
-    ssh_delay, ssh._RETRY_DELAY = ssh._RETRY_DELAY, 0.01
+    monkeypatch.setattr(ssh_logins, "_RETRY_DELAY", 0.01)
     try:
         with pytest.raises(NodeError, match="closed the connection before the login") as caught:
             await backend.open(PoolNode("n1", "127.0.0.1", None, port))
     finally:
-        ssh._RETRY_DELAY = ssh_delay
         server.close()
     assert caught.value.step is Step.CONNECT
     assert "(5 tries)" in caught.value.what

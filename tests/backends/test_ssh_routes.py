@@ -6,7 +6,7 @@ import shutil
 import pytest
 from opening import LIMIT, open_one, refused
 
-from rankdeck_backends import open_backend, ssh
+from rankdeck_backends import open_backend, ssh_logins
 from rankdeck_backends.base import Step
 from rankdeck_profiles.model import BackendKind, PoolNode
 
@@ -72,7 +72,7 @@ async def test_a_proxy_command_is_used_and_its_complaints_do_no_harm(sshd, stand
 
 
 async def test_a_proxy_command_that_fails_is_quoted(sshd, monkeypatch):
-    monkeypatch.setattr(ssh, "_RETRY_DELAY", 0.01)
+    monkeypatch.setattr(ssh_logins, "_RETRY_DELAY", 0.01)
     sshd.write_config("ProxyCommand echo no route to the cluster, log in first >&2; exit 1")
     error = await refused()
     assert error.step is Step.CONNECT

@@ -4,11 +4,13 @@ import asyncio
 import time
 
 import pytest
+from asked import Person, asking_server
 from open_sshd import OpenSshd, free_port, make_key, run
 from opening import LIMIT, open_one, refused
+from test_ssh_asking import let_in
 from test_ssh_routes import with_jump
 
-from rankdeck_backends import open_backend, ssh
+from rankdeck_backends import open_backend, ssh, ssh_logins
 from rankdeck_backends.base import NodeError, Step
 from rankdeck_profiles.model import BackendKind, PoolNode
 
@@ -40,6 +42,17 @@ async def test_one_channel_carries_all(make_sshd, stand_in_agent, sessions):
     assert server.log().count("server_input_channel_open: ctype session") == 1
 
 
+async def test_a_server_that_has_no_session_for_a_moment_is_asked_again(sshd, stand_in_agent, monkeypatch):
+    stand_in_agent()
+    monkeypatch.setattr(ssh, "_SESSION_RETRY_DELAYS", (0.01, 0.01))
+    port = free_port()
+    sshd.write_config(f"Port {port}")
+    sshd.known_hosts.write_text(sshd.known_line().replace(f":{sshd.port}", f":{port}"))
+    async with asking_server(port, sshd.host_key, password="right", full=2) as logins:
+        await let_in(Person(["right"]))
+    assert len(logins) == 1
+
+
 async def test_sixty_four_nodes_behind_a_bastion_that_drops_at_random(make_sshd, stand_in_agent, tmp_path):
     stand_in_agent()
     bastion = make_sshd(name="bastion", settings={"MaxStartups": "10:30:60"}).start()
@@ -66,7 +79,7 @@ async def test_sixty_four_nodes_behind_a_bastion_that_drops_at_random(make_sshd,
 
 async def test_a_server_that_is_full_is_tried_again_and_then_named(sshd, monkeypatch):
     """What sshd says to those that its MaxStartups drops, in place of its banner."""
-    monkeypatch.setattr(ssh, "_RETRY_DELAY", 0.02)
+    monkeypatch.setattr(ssh_logins, "_RETRY_DELAY", 0.02)
     tries = 0
 
     async def full(reader, writer) -> None:
@@ -110,6 +123,26 @@ async def test_a_proxy_command_gets_host_port_user_and_typed_name(sshd, stand_in
     assert (tmp_path / "arguments").read_text() == f"127.0.0.1 {sshd.port} {user} gpu7\n"
 
 
+async def test_a_bastion_that_a_proxy_command_goes_through_is_not_overrun(make_sshd, stand_in_agent):
+    """The wrapper of old: a login at the bastion for each node, which rankdeck cannot see."""
+    stand_in_agent()
+    bastion = make_sshd(name="bastion", settings={"MaxStartups": "10:100:10"}).start()
+    bastion.write_config(host="gate")
+    text = bastion.ssh_config.read_text()
+    bastion.write_config(f"ProxyCommand ssh -F {bastion.folder}/gate -W %h:%p gate", host="gpu*")
+    (bastion.folder / "gate").write_text(text)
+    backend = open_backend(BackendKind.SSH, connect_timeout=60)
+    try:
+        async with asyncio.timeout(LIMIT):
+            for opened in await asyncio.gather(
+                *(backend.open(PoolNode(f"n{n}", f"gpu{n}")) for n in range(24))
+            ):
+                await opened.close()
+    finally:
+        await backend.close()
+    assert "MaxStartups" not in bastion.log()
+
+
 async def test_a_jump_host_that_is_down_and_one_that_refuses_are_named_by_hop(sshd):
     with_jump(sshd)
     text = sshd.ssh_config.read_text()
@@ -142,3 +175,31 @@ async def test_a_user_certificate_gets_in(make_sshd, stand_in_agent, tmp_path):
     certificate.rename(tmp_path / "elsewhere-cert.pub")
     server.write_config(f"CertificateFile {tmp_path}/elsewhere-cert.pub")
     await (await open_one()).close()
+
+
+async def test_giving_up_while_many_connect_leaves_no_connection(make_sshd):
+    """Half of the nodes hang before their banner, the others wait for their turn."""
+    sshd = make_sshd()
+    connected, gone = [], []
+
+    async def silent(reader, writer) -> None:
+        connected.append(writer)
+        gone.append(await reader.read())
+        writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    async with server:
+        sshd.write_config(f"Port {server.sockets[0].getsockname()[1]}", "ConnectTimeout 600", host="gpu*")
+        backend = open_backend(BackendKind.SSH)
+        openings = [asyncio.ensure_future(backend.open(PoolNode(f"n{n}", f"gpu{n}"))) for n in range(16)]
+        async with asyncio.timeout(LIMIT):
+            while len(connected) < 8:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+            for opening in openings:
+                opening.cancel()
+            done = await asyncio.gather(*openings, return_exceptions=True)
+            assert all(isinstance(each, asyncio.CancelledError) for each in done)
+            await backend.close()
+            while len(gone) < len(connected):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+    assert len(connected) == 8

@@ -37,6 +37,14 @@ def test_a_hostfile_is_shown_as_understood_and_saved(rankdeck: Shell) -> None:
     assert rankdeck("pools").stdout.splitlines()[1].split()[:4] == ["lab", "ssh", "3", "2-4"]
 
 
+def test_a_source_without_nodes_is_named(rankdeck: Shell) -> None:
+    empty = rankdeck.write("empty", "# nothing yet\n")
+    rankdeck.write("home/.ssh/config", "Host *\n  User bob\n")
+    for source, said in ((str(empty), str(empty)), ("-", "standard input"), ("ssh-config", "the ssh config")):
+        done = rankdeck("pools", "new", "lab", "--from", source, status=2)
+        assert f"rankdeck: {said}: it names no node" in done.stderr
+
+
 def test_the_same_as_json(rankdeck: Shell) -> None:
     rankdeck.write("hosts", "a01\na02\na01\n")
     found = rankdeck.json("pools", "new", "lab", "--from", "hosts")

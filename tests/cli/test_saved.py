@@ -7,7 +7,9 @@ from cli.user import Shell
 
 def test_a_pool_is_made_listed_shown_and_removed(rankdeck: Shell) -> None:
     rankdeck("pools", "new", "lab", "n[1-3]", "alice@g7:2222", "--backend", "ssh", "--slots", "2")
-    (pool,) = rankdeck.json("pools")
+    pool, local = rankdeck.json("pools")
+    assert local == rankdeck.json("pools", "show", "local")
+    assert local["path"] is None
     assert pool == rankdeck.json("pools", "show", "lab")
     assert pool["backend"] == "ssh"
     assert pool["slots"] == 2
@@ -21,7 +23,9 @@ def test_a_pool_is_made_listed_shown_and_removed(rankdeck: Shell) -> None:
         "gpus": None,
         "gpus_left_out": [],
     }
-    assert rankdeck("pools").stdout.splitlines()[1].split()[:4] == ["lab", "ssh", "4", "2"]
+    _, lab, here = rankdeck("pools").stdout.splitlines()
+    assert lab.split()[:4] == ["lab", "ssh", "4", "2"]
+    assert here.split()[:5] == ["local", "local", "1", "auto", "127.0.0.1"]
     assert [line.split()[0] for line in rankdeck("pools", "show", "lab").stdout.splitlines()[-4:]] == [
         "n1",
         "n2",
@@ -29,7 +33,10 @@ def test_a_pool_is_made_listed_shown_and_removed(rankdeck: Shell) -> None:
         "g7",
     ]
     rankdeck("pools", "remove", "lab")
-    assert rankdeck.json("pools") == []
+    assert rankdeck.json("pools") == [local]
+    rankdeck("pools", "new", "local", "127.0.0.[1-2]", "--backend", "local")
+    (own,) = rankdeck.json("pools")
+    assert len(own["nodes"]) == 2
 
 
 def test_a_profile_is_made_shown_changed_and_copied(rankdeck: Shell) -> None:

@@ -5,6 +5,8 @@ import json
 import os
 import socket
 
+from .accepting import next_caller
+
 _PATH_LIMIT = 107
 """Bytes in a unix socket's path on Linux (unix(7): 108 with the final NUL)."""
 
@@ -109,9 +111,8 @@ class ControlServer:
 
     def _accept(self):
         while True:
-            try:
-                accepted, _ = self._listener.accept()
-            except OSError:
+            accepted = next_caller(self._loop, self._listener)
+            if accepted is None:
                 return
             caller = Caller(self, accepted)
             self.callers.add(caller)

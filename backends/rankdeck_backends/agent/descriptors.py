@@ -41,6 +41,11 @@ def raise_limit(wanted=8192):
             pass
 
 
+def user_limit():
+    """The limits `(soft, hard)` that programs get: not ours, which may be higher."""
+    return _before[0] if _before else resource.getrlimit(resource.RLIMIT_NOFILE)
+
+
 def restore_limit():
     """Give programs the limit that their user set, not ours."""
     if _before:

@@ -5,14 +5,13 @@ import socket
 import time
 
 from . import sealing
+from .accepting import next_caller
 from .lines import LINE_LIMIT, Lines, line_of, object_of
 
 PROOF_LIMIT = 10.0
 """Seconds for a connection to prove who it is."""
 _STRANGERS = 64
 """Connections beside one for each node that may be unproven at a time; then the oldest is let go."""
-_PAUSE = 1.0
-"""Seconds without taking connections when the system gives no more descriptors."""
 
 
 class Hub:
@@ -40,7 +39,6 @@ class Hub:
         self._on_message = on_message
         self._listener = None
         self._unproven = []
-        self._again_at = 0.0
         self.port = 0
         self.links = {}
 
@@ -74,9 +72,6 @@ class Hub:
         """Let those go who have not proven who they are."""
         while self._unproven and now >= self._unproven[0].deadline:
             self._unproven.pop(0).lines.end("no proof in time")
-        if self._again_at and now >= self._again_at:
-            self._again_at = 0.0
-            self._loop.watch(self._listener.fileno(), self._accept)
 
     def close(self):
         """Let everybody go."""
@@ -88,12 +83,8 @@ class Hub:
 
     def _accept(self):
         while True:
-            try:
-                accepted, _ = self._listener.accept()
-            except OSError as error:
-                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                    self._loop.forget(self._listener.fileno())
-                    self._again_at = time.monotonic() + _PAUSE
+            accepted = next_caller(self._loop, self._listener)
+            if accepted is None:
                 return
             if len(self._unproven) >= _STRANGERS + self._nodes:
                 self._unproven.pop(0).lines.end("too many")

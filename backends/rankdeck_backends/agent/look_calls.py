@@ -13,7 +13,7 @@ import stat
 import time
 from functools import partial
 
-from . import identity, limited
+from . import descriptors, identity, limited
 from .encoding import raw, text
 from .execute import at_home
 
@@ -49,11 +49,11 @@ def quick(environment):
         "cpus_allowed": len(os.sched_getaffinity(0)),
         "linger": os.path.exists("/var/lib/systemd/linger/" + user.replace("/", "")),
     }
-    for name in ("memlock", "nofile", "nproc"):
+    soft, hard = descriptors.user_limit()
+    found.update(rlimit_nofile=_limit(soft), rlimit_nofile_hard=_limit(hard))
+    for name in ("memlock", "nproc"):
         soft, hard = resource.getrlimit(getattr(resource, "RLIMIT_" + name.upper()))
         found["rlimit_" + name] = _limit(soft)
-        if name == "nofile":
-            found["rlimit_nofile_hard"] = _limit(hard)
     try:
         found["glibc"] = (os.confstr("CS_GNU_LIBC_VERSION") or "").split()[-1]
     except (ValueError, IndexError, OSError):  # another C library

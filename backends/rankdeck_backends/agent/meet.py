@@ -12,6 +12,7 @@ import socket
 import struct
 import time
 
+from .accepting import PAUSE, is_full
 from .encoding import printable
 from .errors import AgentError
 from .requests import field
@@ -79,11 +80,19 @@ def _greet(listening, greeting, seconds, ended):
                 taken, _ = by_fd[fd].accept()
                 held.append(taken)
                 taken.send(greeting)
-            except OSError:  # gone again already
-                continue
+            except OSError as error:
+                if is_full(error):  # else it is gone again already
+                    going_on = not _readable(ended, PAUSE)
+                    break
     for taken in held:
         _reset(taken)
     return len(held)
+
+
+def _readable(fd, seconds):
+    waiting = select.poll()
+    waiting.register(fd, select.POLLIN)
+    return bool(waiting.poll(int(seconds * 1000)))
 
 
 def reach(request, send):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rankdeck_backends.pools import ssh_hosts
@@ -50,9 +51,10 @@ def read_source(
         PoolError: there is no such file or allocation, or it can't be read.
     """
     if source == SSH_CONFIG:
-        return ssh_hosts.read(patterns)
+        return replace(ssh_hosts.read(patterns), source="the ssh config")
     if source in SCHEDULERS:
-        return SCHEDULERS[source](environ)
+        found = SCHEDULERS[source](environ)
+        return replace(found, source=found.source or found.why)
     return read_file(source, form=form, duplicates=duplicates)
 
 
@@ -75,7 +77,8 @@ def read_file(
     # A byte order mark stays, so that it can be told.
     text = decode(raw, path, SourceError)
     mark = "\ufeff" if raw.startswith(b"\xef\xbb\xbf") else ""
-    return hostfiles.read(mark + text, form=form, duplicates=duplicates, why=why)
+    found = hostfiles.read(mark + text, form=form, duplicates=duplicates, why=why)
+    return replace(found, source=str(path))
 
 
 def _slurm(environ: Mapping[str, str]) -> Hostfile:

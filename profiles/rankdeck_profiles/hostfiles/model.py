@@ -108,6 +108,8 @@ class Hostfile:
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[Remark, ...] = ()
     problems: tuple[Problem, ...] = ()
+    source: str = ""
+    """The file, for messages; empty: whoever asked knows."""
 
     @property
     def slots(self) -> int | None:
@@ -134,7 +136,8 @@ class HostfileError(PoolError):
     """
 
     def __init__(self, found: Hostfile) -> None:
-        shown = [str(problem) for problem in found.problems[:PROBLEMS_SHOWN]]
+        place = f"{found.source}: " if found.source else ""
+        shown = [f"{place}{problem}" for problem in found.problems[:PROBLEMS_SHOWN]]
         more = len(found.problems) - len(shown)
         if more:
             shown.append(f"and {more} more")

@@ -82,11 +82,14 @@ def as_json(pool: Pool) -> dict[str, Any]:
 
 
 def _list(args: Namespace) -> int:
+    from rankdeck_profiles.pools import LOCAL, local_pool
+
     contents = library().contents()
-    pools = contents.pools
+    taken = LOCAL in library().paths(KIND)
+    pools = [*contents.pools, *([] if taken else [local_pool()])]
     if args.json:
         output.print_json([as_json(pool) for pool in pools])
-    elif pools:
+    else:
         output.print_table(
             ("POOL", "BACKEND", "NODES", "SLOTS", "FIRST NODE", "FILE"),
             [
@@ -96,13 +99,13 @@ def _list(args: Namespace) -> int:
                     str(len(pool.nodes)),
                     words.slots(pool),
                     pool.nodes[0].name if pool.nodes else "-",
-                    str(pool.source or ""),
+                    str(pool.source or "none: it is always there"),
                 )
                 for pool in pools
             ],
         )
-    else:
-        output.say("no pools yet: \"rankdeck pools new lab 'n[1-4]' --backend ssh\" saves one")
+    if not contents.pools and not args.json:
+        output.say("no pools saved yet: \"rankdeck pools new lab 'n[1-4]' --backend ssh\" saves one")
     return EXIT_WRONG if saved.list_broken(contents.broken, KIND) else EXIT_OK
 
 
