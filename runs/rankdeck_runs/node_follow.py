@@ -16,6 +16,7 @@ from rankdeck_runs.links import Links
 from rankdeck_runs.live import LinkState
 from rankdeck_runs.mirror import GapError
 from rankdeck_runs.node_session import NodeSession, beside
+from rankdeck_runs.proving import Proof
 from rankdeck_runs.runwriter import RunWriter
 from rankdeck_runs.targets import Target, another_machine, read_targets
 
@@ -130,12 +131,16 @@ class NodeFollower:
                 names = wanted
 
     async def _ended(self, session: NodeSession) -> None:
-        """Bring what was not followed: the logs nobody watched, and the indexes of times."""
+        """Bring what was not followed, the logs nobody watched and the indexes of times; prove all of it."""
         if self.target.shared:
             await session.shared_bytes_seen()
-        elif not await session.follow((*self.target.log_names, *self.target.index_names), samples=0):
+            self._fetched()
             return
-        self._fetched()
+        names = (*self.target.log_names, *self.target.index_names)
+        while await session.follow(names, samples=0):
+            if (proof := await session.prove(names)) is not None:
+                self._fetched(proof)
+                return
 
     def _wanted(self) -> tuple[str, ...]:
         if self.target.shared:
@@ -217,8 +222,9 @@ class NodeFollower:
                 if target.name == self.target.name:
                     self.target = target
 
-    def _fetched(self) -> None:
-        self._writer.own_event("node_fetched", node=self.target.name)
+    def _fetched(self, proof: Proof | None = None) -> None:
+        proven = proof.to_json() if proof is not None else {}
+        self._writer.own_event("node_fetched", node=self.target.name, **proven)
         self.target.fetched = True
 
     def _set_link(self, state: LinkState, message: str = "", *, needs_person: bool = False) -> None:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from rankdeck_runs.collection import NOTHING_COPIED, NodeCopy
 from rankdeck_runs.transport import Fabric, Transport
 
 
@@ -149,6 +150,8 @@ class NodeStatus:
     awaited: float | None = None
     """Since when the other nodes' ranks have waited for it to be ready, by the login side's clock; None: they
     do not."""
+    copy: NodeCopy = NOTHING_COPIED
+    """What of its logs was brought."""
 
     def to_json(self) -> dict[str, Any]:
         """The node's entry in `show --json`."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-_TEXTS = ("id", "state", "profile", "framework", "pool", "backend", "cause")
+_TEXTS = ("id", "state", "profile", "framework", "pool", "backend", "cause", "logs", "lacks")
 _TIMES = ("created", "started", "ended")
 
 
@@ -34,9 +34,12 @@ class RunSummary:
         nodes: number of nodes.
         complete: nothing more is to be fetched.
         updated: unix seconds of the last look at the run, 0 if unknown.
+        disk_bytes: size of the record at that look; None: written before that was noted.
+        logs: a `CopyState` as text: where the logs are; empty: not noted.
+        lacks: which bytes are not in the record and why, in words; None: none.
     """
 
-    __slots__ = (*_TEXTS, *_TIMES, "complete", "nodes", "updated", "world_size")
+    __slots__ = (*_TEXTS, *_TIMES, "complete", "disk_bytes", "nodes", "updated", "world_size")
 
     def __init__(self, run_id: str, values: Mapping[str, Any]) -> None:
         self.id = run_id
@@ -54,6 +57,10 @@ class RunSummary:
         self.complete: bool = values.get("complete") is True
         updated = values.get("updated")
         self.updated: float = updated if isinstance(updated, int | float) else 0.0
+        disk = values.get("disk_bytes")
+        self.disk_bytes: int | None = disk if isinstance(disk, int) and disk >= 0 else None
+        self.logs: str = _text(values, "logs") or ""
+        self.lacks: str | None = _text(values, "lacks")
 
     def to_json(self) -> dict[str, Any]:
         """The run's entry in `rankdeck runs --json`, and what summary.json holds."""
@@ -72,6 +79,9 @@ class RunSummary:
             "cause": self.cause,
             "complete": self.complete,
             "updated": self.updated,
+            "disk_bytes": self.disk_bytes,
+            "logs": self.logs,
+            "lacks": self.lacks,
         }
 
 
