@@ -139,11 +139,11 @@ def _remove_record(record: Record) -> None:
     shutil.rmtree(aside)
 
 
-def finish_removals(runs: Path) -> None:
+def finish_removals(runs: str) -> None:
     """Remove what a killed removal left.
 
     Raises:
         OSError: it can't be removed.
     """
-    for entry in runs.glob(f"{REMOVED}*"):
+    for entry in Path(runs).glob(f"{REMOVED}*"):
         shutil.rmtree(entry)
