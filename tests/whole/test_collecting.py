@@ -1,4 +1,4 @@
-"""Logs come from nodes that do not share the login side's disk, whatever breaks on the way, and are proven."""
+"""Logs come from nodes that do not share the login side's disk, whatever breaks meanwhile, and are proven."""
 
 from __future__ import annotations
 
@@ -153,5 +153,7 @@ def site_folders(site: Site, run: str) -> list[str]:
     return [
         node.name
         for node in site.cluster.nodes
-        if node.run(["sh", "-c", f"ls -d /var/tmp/rankdeck-*/runs/{run}/* 2>/dev/null"]).stdout.strip()
+        if node.run(
+            ["sh", "-c", f"ls -d /var/tmp/rankdeck-*/runs/{run}/* 2>/dev/null"], check=False
+        ).stdout.strip()
     ]

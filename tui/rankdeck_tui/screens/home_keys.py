@@ -35,6 +35,8 @@ def key_word(binding: str, pane: str, row: str | None, shelf: Shelf) -> str | No
             return "" if kind == "run" else None
         case "home.stop":
             return "stop" if kind == "run" and not _ended(name, shelf) else ""
+        case "home.remove":
+            return "remove" if kind == "run" and _ended(name, shelf) else ""
     return None
 
 

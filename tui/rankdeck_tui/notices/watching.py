@@ -1,0 +1,56 @@
+"""What the screens tell of the runs they follow."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rankdeck_runs.live import LiveRun
+    from rankdeck_tui.notices.notifier import Notifier
+
+
+class Watching:
+    """The runs that some screen has followed, until they have ended.
+
+    Args:
+        to_terminal: writes to the terminal, from the screens' own thread.
+        on_trouble: told, in any thread, what is wrong with the settings, or with a command or webhook.
+    """
+
+    def __init__(self, to_terminal: Callable[[str], None], on_trouble: Callable[[str], None]) -> None:
+        self._to_terminal = to_terminal
+        self._on_trouble = on_trouble
+        self._since = time.time()
+        self._runs: dict[str, LiveRun] = {}
+        self._notifier: Notifier | None = None
+
+    def prepare(self, config_dir: str | os.PathLike[str]) -> None:
+        """Read the settings, once (a file, and imports: call it in a thread)."""
+        if self._notifier is not None:
+            return
+        from rankdeck_profiles.notify import Notify, SettingsError, load_notify
+        from rankdeck_tui.notices.notifier import Notifier
+
+        try:
+            settings = load_notify(config_dir)
+        except SettingsError as error:
+            settings = Notify()
+            self._on_trouble(f"{error.message}. {error.hint}")
+        self._notifier = Notifier(settings, self._to_terminal, self._on_trouble, self._since)
+
+    def add(self, live: LiveRun) -> None:
+        """Watch a run; a newer view of one takes the place of the older."""
+        self._runs[live.run_id] = live
+
+    def look(self) -> None:
+        """Tell what has happened since the last look."""
+        if self._notifier is None:
+            return
+        for run_id, live in list(self._runs.items()):
+            snapshot = live.snapshot()
+            self._notifier.look(snapshot, live.path)
+            if snapshot.state.is_terminal:
+                del self._runs[run_id]
