@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rankdeck_runs.live import LiveRun
+    from rankdeck_runs.states import RunSnapshot
     from rankdeck_tui.notices.notifier import Notifier
 
 
@@ -25,12 +29,19 @@ class Watching:
         self._on_trouble = on_trouble
         self._since = time.time()
         self._runs: dict[str, LiveRun] = {}
+        self._preparing = threading.Lock()
+        self._seen: set[str] = set()
+        self._first: list[tuple[RunSnapshot, Path]] = []
+        """Runs as they were when they were first seen: what has happened since is told."""
         self._notifier: Notifier | None = None
 
     def prepare(self, config_dir: str | os.PathLike[str]) -> None:
         """Read the settings, once (a file, and imports: call it in a thread)."""
-        if self._notifier is not None:
-            return
+        with self._preparing:  # a second notifier would not know what the first has been told
+            if self._notifier is None:
+                self._notifier = self._make(config_dir)
+
+    def _make(self, config_dir: str | os.PathLike[str]) -> Notifier:
         from rankdeck_profiles.notify import Notify, SettingsError, load_notify
         from rankdeck_tui.notices.notifier import Notifier
 
@@ -39,16 +50,22 @@ class Watching:
         except SettingsError as error:
             settings = Notify()
             self._on_trouble(f"{error.message}. {error.hint}")
-        self._notifier = Notifier(settings, self._to_terminal, self._on_trouble, self._since)
+        return Notifier(settings, self._to_terminal, self._on_trouble, self._since)
 
     def add(self, live: LiveRun) -> None:
         """Watch a run; a newer view of one takes the place of the older."""
+        if live.run_id not in self._seen:
+            self._seen.add(live.run_id)
+            self._first.append((live.snapshot(), live.path))
         self._runs[live.run_id] = live
 
     def look(self) -> None:
         """Tell what has happened since the last look."""
         if self._notifier is None:
             return
+        for snapshot, path in self._first:
+            self._notifier.look(snapshot, path)
+        self._first.clear()
         for run_id, live in list(self._runs.items()):
             snapshot = live.snapshot()
             self._notifier.look(snapshot, live.path)
