@@ -102,7 +102,7 @@ class Kept:
     """What is kept of a run on this machine."""
 
     disk: int
-    """Bytes of all files of the record."""
+    """Bytes of all files of the record but its summary, which tells of this."""
     nodes: tuple[NodeCollection, ...]
 
     @property
@@ -176,12 +176,12 @@ def _lacking(rank: RankStatus, sizes: Mapping[str, int]) -> int | None:
 
 
 def disk_use(folder: str | os.PathLike[str]) -> int:
-    """Bytes of all files below a folder; what can't be read counts as nothing."""
+    """Bytes of all files of a record but its summary; what can't be read counts as nothing."""
     total = 0
     for where, _, names in os.walk(folder):
         for name in names:
             try:
-                total += os.lstat(os.path.join(where, name)).st_size
+                total += 0 if name.startswith(layout.SUMMARY) else os.lstat(os.path.join(where, name)).st_size
             except OSError:
                 continue
     return total

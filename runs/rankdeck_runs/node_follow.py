@@ -86,7 +86,7 @@ class NodeFollower:
                 session = NodeSession(connection, self.target, self._writer)
                 brought: tuple[str, ...] | None = None
                 # Which logs there are may come to light only by the events that come with them.
-                while (names := () if self.target.shared else self.target.log_names) != brought:
+                while (names := self._all_names()) != brought:
                     if await session.bring(names):
                         await self._ended(session)
                         break
@@ -95,6 +95,9 @@ class NodeFollower:
         except (RankdeckError, GapError, OSError) as error:
             self._failed(error)
         return self.target.fetched
+
+    def _all_names(self) -> tuple[str, ...]:
+        return () if self.target.shared else (*self.target.log_names, *self.target.index_names)
 
     def watch_changed(self) -> None:
         """Other ranks are watched now."""
@@ -136,7 +139,7 @@ class NodeFollower:
             await session.shared_bytes_seen()
             self._fetched()
             return
-        names = (*self.target.log_names, *self.target.index_names)
+        names = self._all_names()
         while await session.follow(names, samples=0):
             if (proof := await session.prove(names)) is not None:
                 self._fetched(proof)
