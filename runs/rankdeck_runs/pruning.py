@@ -11,7 +11,6 @@ from rankdeck_runs.states import RunState
 from rankdeck_runs.summary import RunSummary
 
 ENDED = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.STOPPED})
-"""Runs in these states alone go: `unknown` is also what a record is that can't be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +62,15 @@ def choose(runs: Sequence[RunSummary], rule: Rule, now: float) -> Choice:
     return Choice(tuple(going), tuple(staying))
 
 
+def may_go(run: RunSummary) -> bool:
+    """Whether a run is over on all its nodes, as far as its summary says.
+
+    `unknown` is also what a record is that can't be read; one that is complete was read, and its nodes told
+    that it is over, though not how each rank ended.
+    """
+    return run.state in ENDED or (run.state == RunState.UNKNOWN and run.complete)
+
+
 def age(run: RunSummary, now: float) -> float | None:
     """Seconds since the run ended, or was created; None: not known."""
     for moment in (run.ended, run.created):
@@ -88,12 +96,9 @@ def _meant(runs: Sequence[RunSummary], rule: Rule, now: float) -> Iterable[RunSu
 
 
 def _must_stay(run: RunSummary, rule: Rule) -> str:
-    if run.state not in ENDED:
-        return (
-            "its record can't be read, or how it ended is not known"
-            if run.state == RunState.UNKNOWN
-            else f"not known to have ended: last seen {run.state}"
-        )
+    if not may_go(run):
+        unread = run.state == RunState.UNKNOWN
+        return "its record can't be read" if unread else f"not known to have ended: last seen {run.state}"
     if rule.uncollected:
         return ""
     if run.lacks:

@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.notifications import SeverityLevel
 
 from rankdeck_profiles.errors import RankdeckError
+from rankdeck_runs.pruning import may_go
 from rankdeck_tui.look.draw import Parts
 from rankdeck_tui.screens import listing, removal
 from rankdeck_tui.screens.base import DeckScreen
@@ -292,7 +293,7 @@ class HomeScreen(DeckScreen):
         run = next((each for each in self.shelf.runs if each.id == name), None)
         if run is None:
             return
-        if not listing.has_ended(run):
+        if not may_go(run):
             self.notify("A run that goes on, or may, is not removed: x stops it.", markup=False)
             return
         from rankdeck_tui.screens.confirm import ConfirmScreen
