@@ -15,7 +15,7 @@ from rankdeck_runs import events, layout
 from rankdeck_runs.collection import Kept, disk_use, of_run
 from rankdeck_runs.fold import Fold
 from rankdeck_runs.logs import LogFile
-from rankdeck_runs.states import RankStatus, RunSnapshot, RunState, iso
+from rankdeck_runs.states import RankStatus, RunSnapshot, iso
 from rankdeck_runs.summary import RunSummary, read_summary, write_summary
 
 
@@ -156,7 +156,7 @@ def summarise(snapshot: RunSnapshot, updated: float, kept: Kept) -> RunSummary:
         kept: what of it is on this machine.
     """
     cause = snapshot.cause
-    goes_on = not snapshot.state.is_terminal and snapshot.state is not RunState.LOST
+    untold = snapshot.state.goes_on or not kept.nodes
     return RunSummary(
         snapshot.id,
         {
@@ -174,7 +174,7 @@ def summarise(snapshot: RunSnapshot, updated: float, kept: Kept) -> RunSummary:
             "complete": snapshot.complete,
             "updated": updated,
             "disk_bytes": kept.disk,
-            "logs": "" if goes_on else str(kept.state),
-            "lacks": None if goes_on else kept.lacks or None,
+            "logs": "" if untold else str(kept.state),
+            "lacks": None if untold else kept.lacks or None,
         },
     )

@@ -39,6 +39,11 @@ class RunState(StrEnum):
         """Whether nothing more will happen."""
         return self in _RUN_TERMINAL
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it was seen to go on: neither over nor out of reach."""
+        return not self.is_terminal and self is not RunState.LOST
+
 
 class NodeState(StrEnum):
     """What one node's share of a run is known to be."""

@@ -105,6 +105,8 @@ def test_a_run_that_goes_on_stays(rankdeck: Shell) -> None:
     run = rankdeck.json("run", "waits", "--detach")["id"]
     done = rankdeck("runs", "--prune", run, "--yes")
     assert "not known to have ended" in done.stderr
+    assert f"run {run} goes on (" in rankdeck("collect", run).stderr
+    assert "logs are verified once it has ended" in rankdeck("collect", run, "--remove-from-nodes").stderr
     assert on_nodes(rankdeck, run) == ["0", "1"]
     (rankdeck.folder / "go").touch()
 

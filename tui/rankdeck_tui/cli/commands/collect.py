@@ -6,6 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from rankdeck_runs.collection import CopyState
+from rankdeck_runs.states import NodeState
 from rankdeck_tui.cli import output
 from rankdeck_tui.cli.exits import EXIT_FAILED, EXIT_OK, EXIT_UNREACHED
 from rankdeck_tui.cli.follow import wait_for
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rankdeck_runs.collection import Kept
     from rankdeck_runs.engine import Engine
     from rankdeck_runs.record import Record
+    from rankdeck_runs.states import RunSnapshot
     from rankdeck_tui.cli.parser import CommandParser
 
 DESCRIPTION = (
@@ -43,14 +45,25 @@ def run(args: Namespace) -> int:
     with engine() as running:
         kept = wait_for(running.collect(record.id))
         cleared = _clear(running, record) if args.remove_from_nodes else None
+    snapshot = record.snapshot()
     if cleared is not None:
-        kept = record.kept(record.snapshot())
+        kept = record.kept(snapshot)
     if args.json:
         output.print_json({"id": record.id, **kept.to_json(), **(cleared or {})})
-    else:
+    if snapshot.state.goes_on:
+        return _told_of_one_that_goes_on(snapshot)
+    if not args.json:
         for line in told(kept):
             print(output.printable(line))
     return _status(kept)
+
+
+def _told_of_one_that_goes_on(snapshot: RunSnapshot) -> int:
+    output.say(f"run {snapshot.id} goes on ({snapshot.state}): logs are verified once it has ended")
+    lost = [node for node in snapshot.nodes if node.state is NodeState.LOST]
+    for node in lost:
+        output.warning(f"{node.name}: {node.message}")
+    return EXIT_UNREACHED if lost else EXIT_OK
 
 
 def _clear(running: Engine, record: Record) -> dict[str, Any]:

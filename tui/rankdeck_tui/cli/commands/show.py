@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from rankdeck_runs import known_lines
 from rankdeck_runs.sanitise import plain
-from rankdeck_runs.states import RunState
 from rankdeck_tui import words
 from rankdeck_tui.cli import output, wording
 from rankdeck_tui.cli.keptlines import told
@@ -56,7 +55,7 @@ def run(args: Namespace) -> int:
     if snapshot.attempt_text:
         print(snapshot.attempt_text)
     print(f"record {output.printable(str(record.path))}, {words.size(kept.disk)}")
-    if snapshot.state.is_terminal or snapshot.state is RunState.LOST:
+    if not snapshot.state.goes_on:
         for line in told(kept):
             print(output.printable(line))
     for past in snapshot.earlier_attempts:
