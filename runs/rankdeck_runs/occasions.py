@@ -11,6 +11,9 @@ FAILURE, SILENCE, END = "failure", "silence", "end"
 SILENT_SECONDS = 60.0
 """A node counts as one that does not answer after so long: a laptop that moves loses its links for less."""
 
+CAUSE_SECONDS = 5.0
+"""How long a failed run's end is kept back for its logs to tell the cause."""
+
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
@@ -51,19 +54,31 @@ class Occasions:
     def __init__(self, known: RunSnapshot | None = None) -> None:
         self._failed = known is not None and known.cause is not None
         self._ended = known is not None and known.state.is_terminal
+        self._over_since: float | None = None
         self._silent_since: dict[str, float] = {}
         self._silence_told = False
 
-    def take(self, snapshot: RunSnapshot, now: float) -> list[Occasion]:
+    @property
+    def ended(self) -> bool:
+        """Whether the end was told, or known before: nothing more will be."""
+        return self._ended
+
+    def take(self, snapshot: RunSnapshot, now: float, *, last: bool = False) -> list[Occasion]:
         """What is to be told.
 
         Args:
             snapshot: the run now.
             now: seconds of any clock that only goes forward.
+            last: nobody will look again.
         """
         if self._ended:
             return []
         if snapshot.state.is_terminal:
+            if self._over_since is None:
+                self._over_since = now
+            explained = snapshot.complete or snapshot.state is not RunState.FAILED
+            if not explained and not last and now - self._over_since < CAUSE_SECONDS:
+                return []
             self._ended = True
             return [_end(snapshot)]
         found = []

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rankdeck_runs.occasions import END, FAILURE, SILENCE, SILENT_SECONDS, Occasions
+from rankdeck_runs.occasions import CAUSE_SECONDS, END, FAILURE, SILENCE, SILENT_SECONDS, Occasions
 from rankdeck_runs.states import Cause, CauseKind, NodeState, NodeStatus, RunSnapshot, RunState
 
 NODES = (
@@ -25,18 +25,29 @@ def kinds(occasions: Occasions, *snapshots: RunSnapshot, now: float = 0.0) -> li
 
 
 def test_a_failure_and_the_end_are_told_once() -> None:
-    assert kinds(Occasions(), RUNNING, FAILING, FAILING, FAILED, FAILED) == [FAILURE, END]
+    over = replace(FAILED, complete=True)
+    assert kinds(Occasions(), RUNNING, FAILING, FAILING, FAILED, over, over) == [FAILURE, END]
+
+
+def test_a_failed_runs_end_waits_for_its_logs_to_tell_the_cause() -> None:
+    occasions = Occasions()
+    assert occasions.take(FAILED, 0.0) == []
+    assert occasions.take(FAILED, CAUSE_SECONDS - 1) == []
+    assert not occasions.ended
+    assert [found.kind for found in occasions.take(FAILED, CAUSE_SECONDS)] == [END]
+    assert occasions.ended
+    assert [found.kind for found in Occasions().take(FAILED, 0.0, last=True)] == [END]
 
 
 def test_a_failure_that_is_seen_with_the_end_is_one_thing() -> None:
-    (found,) = Occasions().take(FAILED, 0.0)
+    (found,) = Occasions().take(replace(FAILED, complete=True), 0.0)
     assert (found.kind, found.rank, found.node) == (END, 1, "n2")
     assert found.message == "run resnet failed: rank 1 on n2: ValueError: no"
 
 
 def test_what_was_known_before_is_not_told() -> None:
     assert kinds(Occasions(FAILED), FAILED) == []
-    assert kinds(Occasions(FAILING), FAILING, FAILED) == [END]
+    assert kinds(Occasions(FAILING), FAILING, replace(FAILED, complete=True)) == [END]
 
 
 @pytest.mark.parametrize("state", [RunState.SUCCEEDED, RunState.STOPPED, RunState.UNKNOWN])

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -80,6 +81,16 @@ def test_a_command_gets_its_values_as_data(tmp_path: Path) -> None:
         "EVENT": "failure", "RUN": "20261118-x-aaaa", "STATE": "stopping", "RANK": "2", "NODE": "n2",
     }  # fmt: skip
     assert environ["RANKDECK_NOTICE_RECORD"] == str(tmp_path)
+
+
+def test_things_are_told_in_their_order(tmp_path: Path) -> None:
+    """Each command takes less long than the one before it."""
+    program = "echo x >>count; sleep $((3 - $(wc -l <count))); echo $RANKDECK_NOTICE_EVENT >>order"
+    tells, _ = outward(command=("sh", "-c", f"cd {tmp_path}; {program}"))
+    for kind in ("failure", "silence", "end"):
+        tells.tell(replace(FAILURE, kind=kind), tmp_path)
+    tells.wait()
+    assert (tmp_path / "order").read_text().split() == ["failure", "silence", "end"]
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ class _ToldView:
 
     def finish(self, snapshot: RunSnapshot) -> None:
         self._view.finish(snapshot)
-        self._notifier.look(snapshot, self._record.path)
+        self._notifier.look(snapshot, self._record.path, last=True)
 
 
 def _to_terminal(sequence: str) -> None:

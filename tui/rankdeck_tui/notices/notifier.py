@@ -37,19 +37,25 @@ class Notifier:
         self._since = time.time() if since is None else since
         self._runs: dict[str, Occasions] = {}
 
-    def look(self, snapshot: RunSnapshot, record: Path) -> None:
+    def look(self, snapshot: RunSnapshot, record: Path, *, last: bool = False) -> bool:
         """Take in how a run is now. What a run that was launched before us had come to already is not told.
 
         Args:
             snapshot: the run.
             record: its record's folder.
+            last: nobody will look again.
+
+        Returns:
+            Whether its end was told: there is nothing more to look at.
         """
         if snapshot.id not in self._runs:
             ours = (snapshot.timing.created or 0.0) >= self._since
             self._runs[snapshot.id] = Occasions(None if ours else snapshot)
-        for occasion in self._runs[snapshot.id].take(snapshot, time.monotonic()):
+        occasions = self._runs[snapshot.id]
+        for occasion in occasions.take(snapshot, time.monotonic(), last=last):
             if occasion.kind in self._settings.on:
                 self._tell(occasion, record)
+        return occasions.ended
 
     def wait(self) -> None:
         """Until commands and webhooks are through, or their time is up."""

@@ -18,6 +18,8 @@ from rankdeck_runs.occasions import Occasion
 from rankdeck_tui.notices.escapes import cleaned
 
 PREFIX = "RANKDECK_NOTICE_"
+WAITING_MOST = 3
+"""Things that one run may have to tell at once: `notify.OCCASIONS`."""
 SHOWN = 300
 """Characters of a command's error output that are shown."""
 
@@ -34,7 +36,7 @@ class Outward:
         self._settings = settings
         self._on_trouble = on_trouble
         self._told: set[str] = set()
-        self._threads: list[threading.Thread] = []
+        self._newest: dict[str, threading.Thread] = {}
 
     def tell(self, occasion: Occasion, record: Path) -> None:
         """Start both; returns at once."""
@@ -45,19 +47,23 @@ class Outward:
 
     def wait(self) -> None:
         """Until all has been told, or its time is up."""
-        deadline = time.monotonic() + self._settings.time_limit + 2.0
-        for thread in self._threads:
+        deadline = time.monotonic() + WAITING_MOST * (self._settings.time_limit + 1.0)
+        for thread in self._newest.values():
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _start(self, name: str, work: Callable[[], str]) -> None:
+        before = self._newest.get(name)
+
         def run() -> None:
+            if before is not None:
+                before.join()  # a failure is told before the end that it brings
             why = work()
             if why and name not in self._told:
                 self._told.add(name)
                 self._on_trouble(f"the {name} that is to tell of runs failed: {why}")
 
         thread = threading.Thread(target=run, name=f"notify by {name}", daemon=True)
-        self._threads = [*(each for each in self._threads if each.is_alive()), thread]
+        self._newest[name] = thread
         thread.start()
 
     def _command(self, occasion: Occasion, record: Path) -> str:

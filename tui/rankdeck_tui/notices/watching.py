@@ -67,7 +67,5 @@ class Watching:
             self._notifier.look(snapshot, path)
         self._first.clear()
         for run_id, live in list(self._runs.items()):
-            snapshot = live.snapshot()
-            self._notifier.look(snapshot, live.path)
-            if snapshot.state.is_terminal:
+            if self._notifier.look(live.snapshot(), live.path):
                 del self._runs[run_id]
