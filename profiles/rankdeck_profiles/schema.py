@@ -65,6 +65,25 @@ class PoolFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     exclude: str | None = None
 
 
+class NotifyTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """`[notify]` of settings.toml."""
+
+    on: list[str] | None = None
+    bell: bool = True
+    desktop: str = "auto"
+    command: list[str] | None = None
+    webhook: str = ""
+    time_limit: str | int | float = 10
+
+
+class SettingsFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """settings.toml as written."""
+
+    notify: NotifyTable = msgspec.field(default_factory=NotifyTable)
+
+
+_TABLES: Mapping[str, Any] = {"stop": StopTable, "notify": NotifyTable}
+
 ALLOWED: Mapping[str, str] = {
     "script": 'text, such as "train.py"',
     "module": 'text, such as "pkg.train"',
@@ -93,10 +112,17 @@ ALLOWED: Mapping[str, str] = {
     "stop.signal": 'the name of a signal, such as "TERM"',
     "stop.grace": 'a number of seconds, or text such as "60s" or "2m"',
     "stop.on_rank_failure": '"stop" or "keep"',
+    "notify": "a table of on, bell, desktop, command, webhook and time_limit",
+    "notify.on": 'a list of "failure", "silence" and "end"',
+    "notify.bell": "true or false",
+    "notify.desktop": '"auto", "osc9", "osc777" or "off"',
+    "notify.command": 'a list of text, such as ["notify-send", "rankdeck"]',
+    "notify.webhook": "a web address, as text",
+    "notify.time_limit": 'a number of seconds, or text such as "10s"',
 }
 """What a key takes, for messages. `framework`, `backend` and `nodes` depend on more than their type."""
 
-_File = TypeVar("_File", ProfileFile, PoolFile)
+_File = TypeVar("_File", ProfileFile, PoolFile, SettingsFile)
 _AT = re.compile(r" - at `\$(.*)`$")
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
@@ -142,7 +168,7 @@ def _explain(source: Source, kind: type[_File], allowed: Mapping[str, str], mess
     what = message[: at.start()] if at else message
     if unknown := _UNKNOWN.fullmatch(what):
         key = unknown[1]
-        table: Any = kind if not where else StopTable
+        table: Any = kind if not where else _TABLES[str(where[0])]
         known = table.__struct_fields__
         near = difflib.get_close_matches(key.lower(), known, n=1)
         place = f" in [{where[0]}]" if where else ""

@@ -13,8 +13,9 @@ from rankdeck_backends import CONNECT_TIMEOUT
 from rankdeck_backends.asking import Asker
 from rankdeck_profiles.facts import NodeFacts
 from rankdeck_profiles.model import Pool, Profile
-from rankdeck_runs import events
+from rankdeck_runs import collecting, events, removing
 from rankdeck_runs.checking import Checked, check
+from rankdeck_runs.collection import Kept
 from rankdeck_runs.errors import UnwrittenError
 from rankdeck_runs.follow import RunFollower
 from rankdeck_runs.home import RunHome
@@ -22,9 +23,10 @@ from rankdeck_runs.launching import launch
 from rankdeck_runs.links import Links
 from rankdeck_runs.live import LiveRun
 from rankdeck_runs.network import NetworkThread
-from rankdeck_runs.patience import PatientAsker, within
+from rankdeck_runs.patience import PatientAsker
 from rankdeck_runs.preparing import Prepared, prepare, probe
 from rankdeck_runs.record import Record
+from rankdeck_runs.removing import Cleared
 from rankdeck_runs.stopping import StopProgress, StopResult, stop_nodes
 from rankdeck_runs.targets import read_targets
 
@@ -180,6 +182,32 @@ class Engine:
         """
         return self._network.submit(self._sync(run_id, timeout))
 
+    def collect(self, run_id: str) -> Future[Kept]:
+        """Bring every log that the record lacks, however long that takes, and prove it: what is here then.
+
+        Where the connection breaks, or this process ends, the next call goes on at the byte.
+
+        Raises (in the future):
+            UnwrittenError: the record can't be written.
+        """
+        return self._network.submit(self._collect(run_id))
+
+    def clear_nodes(self, run_id: str) -> Future[Cleared]:
+        """Remove the run's folders from those of its nodes whose logs are here and verified.
+
+        The record stays.
+        """
+        return self._network.submit(self._clear_nodes(run_id))
+
+    def remove(self, run_id: str) -> Future[Cleared]:
+        """Remove a run that has ended: its folders on nodes that can be reached, then its record.
+
+        Raises (in the future):
+            RemoveError: it has not ended, or a node says that something of it goes on: the record stays.
+            RunNotFoundError: there is no such run.
+        """
+        return self._network.submit(self._remove(run_id))
+
     def close(self) -> None:
         """Leave all nodes and end the thread. Runs go on."""
         with self._lock:
@@ -273,22 +301,21 @@ class Engine:
         await asyncio.wait([following], timeout=SETTLE_SECONDS)
 
     async def _sync(self, run_id: str, limit: float) -> bool:
+        return await collecting.sync(self._links, self._home.find(run_id), limit, self._patience)
+
+    async def _collect(self, run_id: str) -> Kept:
+        return await collecting.collect(self._links, self._home.find(run_id), self._patience)
+
+    async def _clear_nodes(self, run_id: str) -> Cleared:
+        return await removing.clear_verified(self._links, self._home.find(run_id))
+
+    async def _remove(self, run_id: str) -> Cleared:
         record = self._home.find(run_id)
-        fold, offset = record.fold_and_offset()
-        live = LiveRun(record.id, record.path, fold)
-        if live.snapshot().complete:
-            record.refresh_summary(live.snapshot())
-            return True
-        follower = RunFollower(record, live, offset, self._links, read_targets(record))
-        try:
-            all_here = await within(follower.sync(), limit, self._patience)
-        except TimeoutError:
-            all_here = False
-        except OSError as error:
-            raise UnwrittenError(record.path, error.strerror or str(error)) from None
-        if live.unwritten:
-            raise UnwrittenError(record.path, live.unwritten)
-        return all_here
+        removing.check_ended(record)
+        with self._lock:
+            self._followed.pop(record.id, None)
+        self._stop_following(record.id)
+        return await removing.remove_run(self._links, record)
 
     def _own_event(self, record: Record, ev: str, **fields: object) -> None:
         """Add an event of ours to the record, and to the live view if there is one."""

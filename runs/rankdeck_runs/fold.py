@@ -80,6 +80,7 @@ class Fold:
                 state.ranks_of(node),
                 verdict.node_message(node),
                 node.awaited[1] if node.awaited is not None and not state.stopping_anywhere() else None,
+                node.copy,
                 node.kill_at if node.ended is None else None,
             )
             for node in sorted(state.nodes.values(), key=lambda node: node.node_rank)

@@ -8,6 +8,7 @@ from typing import Any
 
 from rankdeck_runs import layout
 from rankdeck_runs.causes import Cause, CauseKind
+from rankdeck_runs.collection import NOTHING_COPIED, NodeCopy
 from rankdeck_runs.failures import SKEW_THAT_COUNTS, Failure, Named
 from rankdeck_runs.states import LauncherStatus, NodeState, RankStatus, SweptProcess
 from rankdeck_runs.transport import Fabric
@@ -50,6 +51,7 @@ class FoldedNode:
     """Which nodes do not hear of it over the links between supervisors, and what is said of that."""
     ended: NodeState | None = None
     ended_at: float | None = None
+    copy: NodeCopy = NOTHING_COPIED
     skew: float = 0.0
     """Seconds its clock is ahead of ours."""
     contiguous: int = 0

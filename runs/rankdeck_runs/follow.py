@@ -26,6 +26,9 @@ SUMMARY_SECONDS = 0.5
 FRESH_SECONDS = 5.0
 """A summary is written so often even if nothing changes: its age tells whether anyone looks at the run."""
 
+MEASURE_SECONDS = 30.0
+"""How often the sizes of the record's files are looked at, for the list."""
+
 ABSORB_SECONDS = 1.0
 """How often the record is looked at for what another rankdeck wrote there."""
 
@@ -80,6 +83,7 @@ class RunFollower:
         helpers = [
             asyncio.create_task(self._explain_failures(), name=f"failures of {self._record.id}"),
             asyncio.create_task(self._keep_summary(), name=f"summary of {self._record.id}"),
+            asyncio.create_task(self._measure(), name=f"size of {self._record.id}"),
             asyncio.create_task(self._absorb_others(), name=f"other followers of {self._record.id}"),
             asyncio.create_task(self._transports.run(), name=f"networks of {self._record.id}"),
         ]
@@ -153,8 +157,13 @@ class RunFollower:
             now = (snapshot.state, snapshot.complete, snapshot.cause, snapshot.timing.started)
             if now != told or (quiet and self._sees_a_node()):
                 told = now
-                self._record.refresh_summary(snapshot)
+                self._record.refresh_summary(snapshot, measured=True)
             await asyncio.sleep(SUMMARY_SECONDS)
+
+    async def _measure(self) -> None:
+        while True:
+            await asyncio.to_thread(self._record.kept, self._live.snapshot())
+            await asyncio.sleep(MEASURE_SECONDS)
 
     def _sees_a_node(self) -> bool:
         return any(link.state is LinkState.CONNECTED for link in self._live.links.values())

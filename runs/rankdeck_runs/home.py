@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rankdeck_runs.record import Record
 
 SHOWN_CANDIDATES = 10
+REMOVED = ".removed-"
+"""How the name of a record that is being removed begins."""
 _SUFFIX_LETTERS = "23456789abcdefghjkmnpqrstvwxyz"
 """Nothing that is easily read as something else."""
 _LONGEST_SLUG = 32

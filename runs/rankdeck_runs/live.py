@@ -86,6 +86,7 @@ class LiveRun:
         self._history: dict[str, deque[Sample]] = {}
         self._growth = {name: Growth(size) for name, size in (sizes or {}).items()}
         self._unwritten = ""
+        self._proven = 0
         self._watched: frozenset[int] | None = None
         self._on_watch: Callable[[], None] | None = None
         self._on_reconnect: Callable[[], None] | None = None
@@ -126,6 +127,11 @@ class LiveRun:
         Nothing is lost meanwhile: nodes are asked again for all that is not in the record.
         """
         return self._unwritten
+
+    @property
+    def proven(self) -> int:
+        """A number that grows while the record's copies of logs are compared with the nodes' own."""
+        return self._proven
 
     def history(self, node: str) -> tuple[Sample, ...]:
         """The node's samples, oldest first, at most `HISTORY_LENGTH`."""
@@ -206,6 +212,12 @@ class LiveRun:
             with self._changed:
                 self._unwritten = why
                 self._bump()
+
+    def add_proven(self, count: int) -> None:
+        """Note that so many more bytes were hashed, on a node or here."""
+        with self._changed:
+            self._proven += count
+            self._bump()
 
     def add_sample(self, node: str, sample: Sample) -> None:
         """Take a node's newest sample in."""

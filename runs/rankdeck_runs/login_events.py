@@ -10,7 +10,7 @@ from rankdeck_runs.causes import Cause, CauseKind
 from rankdeck_runs.failures import Failure
 from rankdeck_runs.folded import Folded, FoldedNode
 from rankdeck_runs.transport import Fabric, Transport
-from rankdeck_runs.values import integer, number, objects, text
+from rankdeck_runs.values import integer, number, objects, strings, text
 
 Event = Mapping[str, Any]
 
@@ -73,6 +73,7 @@ def _complete(state: Folded, event: Event) -> None:
 
 def _start_asked(state: Folded, node: FoldedNode, event: Event) -> None:
     node.asked = True
+    node.copy = replace(node.copy, shared=event.get("shared") is True)
     if state.start_asked is None:
         state.start_asked = number(event, "t")
 
@@ -98,12 +99,32 @@ def _start_cut_short(state: Folded, event: Event) -> None:
 
 
 def _node_missing(state: Folded, node: FoldedNode, event: Event) -> None:
+    node.copy = replace(node.copy, gone=text(event, "why"))
     if node.ended is not None or node.refused is not None:
         return
     node.missing = text(event, "why") or "the node knows nothing of this run"
     if event.get("started") is False:
         # The others wait for ranks that will never come.
         state.failures.append(Failure(number(event, "t") or 0.0, node.name, CauseKind.NODE, node.missing))
+
+
+def _node_fetched(state: Folded, node: FoldedNode, event: Event) -> None:
+    told = event.get("files")
+    files = told if isinstance(told, dict) else {}
+    sizes = [file[0] for file in files.values() if isinstance(file, list) and file and type(file[0]) is int]
+    unverified = tuple(strings(event, "unverified"))
+    node.copy = replace(
+        node.copy,
+        fetched=True,
+        files=sum(size > 0 for size in sizes),
+        size=sum(sizes),
+        unverified=unverified,
+        verified=isinstance(told, dict) and not unverified,
+    )
+
+
+def _node_cleared(state: Folded, node: FoldedNode, event: Event) -> None:
+    node.copy = replace(node.copy, cleared=True)
 
 
 def _link_up(state: Folded, node: FoldedNode, event: Event) -> None:
@@ -132,6 +153,8 @@ OF_NODE: Mapping[str, Callable[[Folded, FoldedNode, Event], None]] = {
     "start_accepted": _start_accepted,
     "start_refused": _start_refused,
     "node_missing": _node_missing,
+    "node_fetched": _node_fetched,
+    "node_cleared": _node_cleared,
     "link_up": _link_up,
     "link_lost": _link_lost,
 }

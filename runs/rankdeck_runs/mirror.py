@@ -70,6 +70,25 @@ class Mirror:
             self._sizes[name] = size
             view = view[written:]
 
+    def replace(self, name: str, offset: int, data: bytes) -> None:
+        """Put bytes over those that are there.
+
+        Args:
+            name: the file's name in the folder.
+            offset: where they begin: not beyond the file's end.
+            data: the bytes.
+
+        Raises:
+            OSError: they can't be written.
+        """
+        view = memoryview(data)
+        while view:
+            written = os.pwrite(self._handle(name), view, offset)
+            if written == 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._folder / name))
+            offset += written
+            view = view[written:]
+
     def forget_sizes(self) -> None:
         """Look at the files again: somebody else may have written, or removed one."""
         self._sizes.clear()

@@ -16,6 +16,7 @@ from rankdeck_runs.links import Links
 from rankdeck_runs.live import LinkState
 from rankdeck_runs.mirror import GapError
 from rankdeck_runs.node_session import NodeSession, beside
+from rankdeck_runs.proving import Proof
 from rankdeck_runs.runwriter import RunWriter
 from rankdeck_runs.targets import Target, another_machine, read_targets
 
@@ -85,7 +86,7 @@ class NodeFollower:
                 session = NodeSession(connection, self.target, self._writer)
                 brought: tuple[str, ...] | None = None
                 # Which logs there are may come to light only by the events that come with them.
-                while (names := () if self.target.shared else self.target.log_names) != brought:
+                while (names := self._all_names()) != brought:
                     if await session.bring(names):
                         await self._ended(session)
                         break
@@ -94,6 +95,9 @@ class NodeFollower:
         except (RankdeckError, GapError, OSError) as error:
             self._failed(error)
         return self.target.fetched
+
+    def _all_names(self) -> tuple[str, ...]:
+        return () if self.target.shared else (*self.target.log_names, *self.target.index_names)
 
     def watch_changed(self) -> None:
         """Other ranks are watched now."""
@@ -130,12 +134,16 @@ class NodeFollower:
                 names = wanted
 
     async def _ended(self, session: NodeSession) -> None:
-        """Bring what was not followed: the logs nobody watched, and the indexes of times."""
+        """Bring what was not followed, the logs nobody watched and the indexes of times; prove all of it."""
         if self.target.shared:
             await session.shared_bytes_seen()
-        elif not await session.follow((*self.target.log_names, *self.target.index_names), samples=0):
+            self._fetched()
             return
-        self._fetched()
+        names = self._all_names()
+        while await session.follow(names, samples=0):
+            if (proof := await session.prove(names)) is not None:
+                self._fetched(proof)
+                return
 
     def _wanted(self) -> tuple[str, ...]:
         if self.target.shared:
@@ -217,8 +225,9 @@ class NodeFollower:
                 if target.name == self.target.name:
                     self.target = target
 
-    def _fetched(self) -> None:
-        self._writer.own_event("node_fetched", node=self.target.name)
+    def _fetched(self, proof: Proof | None = None) -> None:
+        proven = proof.to_json() if proof is not None else {}
+        self._writer.own_event("node_fetched", node=self.target.name, **proven)
         self.target.fetched = True
 
     def _set_link(self, state: LinkState, message: str = "", *, needs_person: bool = False) -> None:

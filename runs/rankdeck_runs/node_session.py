@@ -13,6 +13,7 @@ from rankdeck_backends.connection import AgentConnection
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_runs import layout
 from rankdeck_runs.mirror import GapError
+from rankdeck_runs.proving import Proof, digests, prove
 from rankdeck_runs.runwriter import RunWriter
 from rankdeck_runs.targets import Target, run_folder
 from rankdeck_runs.values import integer, number
@@ -105,6 +106,10 @@ class NodeSession:
             with contextlib.suppress(asyncio.CancelledError, RankdeckError):
                 await following
 
+    async def prove(self, names: tuple[str, ...]) -> Proof | None:
+        """Whether the record's copies of these logs are the node's: see `proving.prove`."""
+        return await prove(self._connection, self._directory, self._target, self._writer, names)
+
     async def shared_bytes_seen(self) -> None:
         """Wait until the bytes that the ranks wrote into the record themselves are seen here."""
         deadline = time.monotonic() + SHARED_PATIENCE
@@ -135,11 +140,8 @@ class NodeSession:
         return waited
 
     async def _sizes_now(self, names: tuple[str, ...]) -> dict[str, int]:
-        async def size(name: str) -> int:
-            reply = await self._connection.request("read", dir=self._directory, name=name, offset=0, length=0)
-            return integer(reply.header, "size") or 0
-
-        return dict(zip(names, await asyncio.gather(*map(size, names)), strict=True))
+        found = await digests(self._connection, self._directory, names, self._writer, hashed=False)
+        return {name: digest.size for name, digest in found.items()}
 
     def _here(self, sizes: Mapping[str, int]) -> bool:
         here = self._offsets(tuple(sizes))

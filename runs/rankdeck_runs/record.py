@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rankdeck_runs import events, layout
+from rankdeck_runs.collection import Kept, disk_use, of_run
 from rankdeck_runs.fold import Fold
 from rankdeck_runs.logs import LogFile
 from rankdeck_runs.states import RankStatus, RunSnapshot, iso
@@ -32,6 +33,7 @@ class Record:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.id = self.path.name
+        self._kept: Kept | None = None
 
     @property
     def profile_path(self) -> Path:
@@ -92,10 +94,22 @@ class Record:
         """The run in the list of runs, as last written; made anew if it is missing."""
         return read_summary(str(self.path), self.id) or self.refresh_summary()
 
-    def refresh_summary(self, snapshot: RunSnapshot | None = None) -> RunSummary:
-        """Write the summary from the events, or from a snapshot that has them all already."""
+    def kept(self, snapshot: RunSnapshot) -> Kept:
+        """What of the run's logs is here, and how much room the record takes: looks at every file's size."""
+        self._kept = Kept(disk_use(self.path), of_run(snapshot, self.log_sizes()))
+        return self._kept
+
+    def refresh_summary(self, snapshot: RunSnapshot | None = None, *, measured: bool = False) -> RunSummary:
+        """Write the summary from the events, or from a snapshot that has them all already.
+
+        Args:
+            snapshot: what is known of the run; None: what its events say.
+            measured: what `kept` was last found to say is new enough.
+        """
         looked = time.time() if snapshot is not None else self._last_change()
-        summary = summarise(snapshot or self.fold().snapshot(), looked)
+        shown = snapshot or self.fold().snapshot()
+        kept = self._kept if measured and self._kept is not None else self.kept(shown)
+        summary = summarise(shown, looked, kept)
         # The summary is a convenience: a full disk or a folder of somebody else's must not stop anything.
         with contextlib.suppress(OSError):
             write_summary(str(self.path), summary)
@@ -133,14 +147,16 @@ class Record:
         return value if isinstance(value, dict) else {}
 
 
-def summarise(snapshot: RunSnapshot, updated: float) -> RunSummary:
+def summarise(snapshot: RunSnapshot, updated: float, kept: Kept) -> RunSummary:
     """A snapshot in the few words of the list.
 
     Args:
         snapshot: what is known of the run.
         updated: unix seconds when that was learned.
+        kept: what of it is on this machine.
     """
     cause = snapshot.cause
+    untold = snapshot.state.goes_on or not kept.nodes
     return RunSummary(
         snapshot.id,
         {
@@ -158,5 +174,8 @@ def summarise(snapshot: RunSnapshot, updated: float) -> RunSummary:
             "cause": None if cause is None else cause.message,
             "complete": snapshot.complete,
             "updated": updated,
+            "disk_bytes": kept.disk,
+            "logs": "" if untold else str(kept.state),
+            "lacks": None if untold else kept.lacks or None,
         },
     )

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from rankdeck_runs.causes import Cause, PastAttempt
+from rankdeck_runs.collection import NOTHING_COPIED, NodeCopy
 from rankdeck_runs.transport import Fabric, Transport
 
 
@@ -38,6 +39,11 @@ class RunState(StrEnum):
     def is_terminal(self) -> bool:
         """Whether nothing more will happen."""
         return self in _RUN_TERMINAL
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it was seen to go on: neither over nor out of reach."""
+        return not self.is_terminal and self is not RunState.LOST
 
 
 class NodeState(StrEnum):
@@ -150,7 +156,8 @@ class NodeStatus:
     awaited: float | None = None
     """Since when the other nodes' ranks have waited for it to be ready, by the login side's clock; None: they
     do not."""
-
+    copy: NodeCopy = NOTHING_COPIED
+    """What of its logs was brought."""
     kill_at: float | None = None
     """When what is left of its ranks gets SIGKILL, by our clock; None: it is not being stopped."""
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-_TEXTS = ("id", "state", "profile", "framework", "pool", "backend", "cause")
+_TEXTS = ("id", "state", "profile", "framework", "pool", "backend", "cause", "logs", "lacks")
 _TIMES = ("created", "started", "ended")
 
 
@@ -35,9 +35,21 @@ class RunSummary:
         active_test: it is preflight's own, in which a pair of nodes sends.
         complete: nothing more is to be fetched.
         updated: unix seconds of the last look at the run, 0 if unknown.
+        disk_bytes: size of the record at that look; None: written before that was noted.
+        logs: a `CopyState` as text: where the logs are; empty: not noted.
+        lacks: which bytes are not in the record and why, in words; None: none.
     """
 
-    __slots__ = (*_TEXTS, *_TIMES, "active_test", "complete", "nodes", "updated", "world_size")
+    __slots__ = (
+        *_TEXTS,
+        *_TIMES,
+        "active_test",
+        "complete",
+        "disk_bytes",
+        "nodes",
+        "updated",
+        "world_size",
+    )
 
     def __init__(self, run_id: str, values: Mapping[str, Any]) -> None:
         self.id = run_id
@@ -56,6 +68,10 @@ class RunSummary:
         self.complete: bool = values.get("complete") is True
         updated = values.get("updated")
         self.updated: float = updated if isinstance(updated, int | float) else 0.0
+        disk = values.get("disk_bytes")
+        self.disk_bytes: int | None = disk if isinstance(disk, int) and disk >= 0 else None
+        self.logs: str = _text(values, "logs") or ""
+        self.lacks: str | None = _text(values, "lacks")
 
     def to_json(self) -> dict[str, Any]:
         """The run's entry in `rankdeck runs --json`, and what summary.json holds."""
@@ -75,6 +91,9 @@ class RunSummary:
             "cause": self.cause,
             "complete": self.complete,
             "updated": self.updated,
+            "disk_bytes": self.disk_bytes,
+            "logs": self.logs,
+            "lacks": self.lacks,
         }
 
 

@@ -22,6 +22,7 @@ class Told:
 
     asker = None
     unwritten = ""
+    proven = 0
 
     def __init__(self, snapshot: RunSnapshot) -> None:
         self.told = snapshot

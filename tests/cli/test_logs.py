@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,3 +104,31 @@ def test_following_shows_lines_as_they_come_and_leaves_the_run_running(rankdeck:
 
 def _state(rankdeck: Shell, run_id: str) -> str:
     return str(rankdeck.json("show", run_id)["state"])
+
+
+def test_merged_lines_are_in_the_order_of_time(rankdeck: Shell) -> None:
+    """Each rank waits for the one before it, so that the order is known."""
+    rankdeck.save_pool()
+    source = (
+        "import os, time\nrank = int(os.environ['RANK'])\n"
+        "for turn in (0, 1):\n"
+        "    at = turn * 4 + rank\n"
+        "    while at and not os.path.exists(f'turn-{at - 1}'):\n        time.sleep(0.02)\n"
+        "    print('turn', at, flush=True)\n"
+        "    time.sleep(1.5)\n"
+        "    open(f'turn-{at}', 'w').close()\n"
+    )
+    rankdeck.save_profile("turns", script="turns.py")
+    rankdeck.write("turns.py", source)
+    rankdeck("run", "turns")
+    lines = rankdeck("logs", "last", "--merge").stdout.splitlines()
+    assert [line.split("] ")[1] for line in lines] == [f"turn {at}" for at in range(8)]
+    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d \[0 127\.0\.0\.1\] turn 0", lines[0])
+    some = rankdeck("logs", "last", "--merge", "--rank", "1,2", "--grep", "[56]").stdout
+    assert [line.split("] ")[1] for line in some.splitlines()] == ["turn 5", "turn 6"]
+
+
+def test_merge_takes_neither_raw_nor_follow(finished: Shell) -> None:
+    for other, options in (("--follow", ["-f"]), ("--raw", ["--raw", "--rank", "0", "--stream", "out"])):
+        done = finished("logs", "last", "--merge", *options, status=2)
+        assert f"--merge and {other} do not go together" in done.stderr

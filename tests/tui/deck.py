@@ -22,6 +22,7 @@ from rankdeck_runs.checking import Checked
 from rankdeck_runs.home import RunHome
 from rankdeck_runs.live import LinkState, LiveRun
 from rankdeck_runs.preparing import Prepared
+from rankdeck_runs.removing import Cleared
 from rankdeck_tui.app import RankdeckApp
 from rankdeck_tui.look import Look
 from rankdeck_tui.look.glyphs import UNICODE
@@ -48,6 +49,7 @@ class DeskEngine:
         self.launches: Future[str] = Future()
         self.stopped: list[tuple[str, bool]] = []
         self.stops: list[Future[Any]] = []
+        self.removed: list[tuple[str, Future[Cleared]]] = []
 
     def attach(self, run_id: str) -> LiveRun:
         """A view of the record; the test feeds it."""
@@ -98,6 +100,11 @@ class DeskEngine:
         self.progress = progress
         self.stops.append(Future())
         return self.stops[-1]
+
+    def remove(self, run_id: str) -> Future[Cleared]:
+        """Note it; the test says how it ended."""
+        self.removed.append((run_id, Future()))
+        return self.removed[-1][1]
 
 
 def deck(

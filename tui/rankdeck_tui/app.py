@@ -20,12 +20,16 @@ from rankdeck_tui.asking import LoginAsks, ScreenAsker
 from rankdeck_tui.hang_up import watched_terminal
 from rankdeck_tui.look import Look
 from rankdeck_tui.look.ink import BASE
+from rankdeck_tui.notices.watching import Watching
 from rankdeck_tui.styles import BASE_SHEET, SHEET
 
 if TYPE_CHECKING:
     from rankdeck_profiles.library import Library
     from rankdeck_runs.engine import Engine
     from rankdeck_runs.home import RunHome
+
+LOOK_EVERY = 0.5
+"""Seconds between two looks at followed runs for what is to be told."""
 
 _THEME = Theme(
     name="rankdeck",
@@ -97,6 +101,8 @@ class RankdeckApp(App[None]):
         self.open_run = open_run
         self.last_run: str | None = None
         """The run that was opened last: the list's cursor goes there when its dashboard is left."""
+        self.watching = Watching(self._write_to_terminal, self._warn)
+        """Tells of the runs that screens follow."""
         self.failure: BaseException | None = None
         """What ended the app, if something did."""
         self.animation_level = "none"
@@ -119,6 +125,7 @@ class RankdeckApp(App[None]):
         self.stylesheet.add_source(SHEET, read_from=("rankdeck", "SHEET"))
         self.refresh_css(animate=False)
         self.push_screen(HomeScreen())
+        self.set_interval(LOOK_EVERY, self.watching.look)
         if not gc.isenabled():
             # What was loaded so far stays: collections need not go through it again and again.
             gc.freeze()
@@ -195,6 +202,14 @@ class RankdeckApp(App[None]):
 
         if not answer.cancelled():
             self.push_screen(dialog(message.question, answer), answered)
+
+    def _write_to_terminal(self, sequence: str) -> None:
+        """Write what only makes the terminal ring: between two frames, as the driver takes texts whole."""
+        if self._driver is not None and not self.is_headless:
+            self._driver.write(sequence)
+
+    def _warn(self, message: str) -> None:
+        self.call_later(lambda: self.notify(message, severity="warning", markup=False))
 
     def _fatal_error(self) -> None:
         """Keep the error for the report; Textual would print local variables, which may hold secrets."""

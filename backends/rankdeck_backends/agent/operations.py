@@ -9,8 +9,8 @@ from .jobs import Job
 __all__ = ["BY_CHILD", "RESUME", "Follow", "Job", "limit_of"]
 
 
-def _preflight(module, name):
-    """An operation whose module only its child imports: no other request waits for preflight's many."""
+def _late(module, name):
+    """An operation whose module only its child imports: no other request waits for the seldom ones."""
 
     def function(request, send):
         return getattr(importlib.import_module("." + module, __package__), name)(request, send)
@@ -21,17 +21,19 @@ def _preflight(module, name):
 BY_CHILD = {
     # op: (function, seconds)
     "probe": (probe.answer, 15.0),
-    "look": (_preflight("look", "answer"), 45.0),
-    "recount": (_preflight("recount", "answer"), 10.0),
-    "listen": (_preflight("meet", "listen"), 60.0),
-    "reach": (_preflight("meet", "reach"), 30.0),
-    "log_in": (_preflight("log_in", "answer"), 120.0),
-    "reverse": (_preflight("meet", "reverse"), 6.0),
-    "token": (_preflight("tokens", "token"), 30.0),
+    "look": (_late("look", "answer"), 45.0),
+    "recount": (_late("recount", "answer"), 10.0),
+    "listen": (_late("meet", "listen"), 60.0),
+    "reach": (_late("meet", "reach"), 30.0),
+    "log_in": (_late("log_in", "answer"), 120.0),
+    "reverse": (_late("meet", "reverse"), 6.0),
+    "token": (_late("tokens", "token"), 30.0),
     "shared": (reading.shared, 15.0),
     "check": (check.answer, 900.0),
     "start": (start.answer, 60.0),
     "read": (reading.read, 30.0),
+    "digest": (reading.digest, 86400.0),
+    "remove": (_late("removing", "remove"), 600.0),
     "stop": (stop.answer, 7 * 86400.0),
     "signal": (stop.signal_ranks, 30.0),
 }

@@ -110,7 +110,7 @@ def follow(
                     live.reconnect()
                     output.say("following again")
                     continue
-        if snapshot.complete or (snapshot.state.is_terminal and settling.given_up(arrived)):
+        if snapshot.complete or (snapshot.state.is_terminal and settling.given_up(arrived + live.proven)):
             view.finish(snapshot)
             if not snapshot.complete:
                 output.warning(

@@ -10,10 +10,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
+from textual.notifications import SeverityLevel
 
 from rankdeck_profiles.errors import RankdeckError
+from rankdeck_runs.pruning import may_go
 from rankdeck_tui.look.draw import Parts
-from rankdeck_tui.screens import listing
+from rankdeck_tui.screens import listing, removal
 from rankdeck_tui.screens.base import DeckScreen
 from rankdeck_tui.screens.home_keys import key_word
 from rankdeck_tui.screens.listing import Shelf
@@ -35,6 +37,14 @@ class HomeScreen(DeckScreen):
         def __init__(self, shelf: Shelf) -> None:
             super().__init__()
             self.shelf = shelf
+
+    class Removed(Message):
+        """A run was removed, or is not (in a thread)."""
+
+        def __init__(self, said: str, severity: SeverityLevel) -> None:
+            super().__init__()
+            self.said = said
+            self.severity = severity
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -70,6 +80,13 @@ class HomeScreen(DeckScreen):
             id="home.preflight",
         ),
         Binding("x", "stop", "stop", tooltip="Stop the run (asks first)", id="home.stop"),
+        Binding(
+            "D",
+            "remove",
+            "remove",
+            tooltip="Remove the run that has ended, here and on its nodes (asks first)",
+            id="home.remove",
+        ),
         Binding(
             "slash", "filter", "filter", tooltip="Show only rows with this text; ! inverts", id="home.filter"
         ),
@@ -118,10 +135,13 @@ class HomeScreen(DeckScreen):
         # What is made or loaded when it is first needed, engine and checks, is here: no key waits for it.
         _ = self.deck.engine.prepare
         import_module("rankdeck_tui.screens.preflight")
+        self.deck.watching.prepare(self.deck.library.config_dir)
 
     @on(Read)
     def _take(self, message: Read) -> None:
         self.shelf = message.shelf
+        for live in self.shelf.live.values():
+            self.deck.watching.add(live)
         self._show()
         for table in self.query(Table):
             if self._saved and table.select(self._saved):
@@ -266,6 +286,38 @@ class HomeScreen(DeckScreen):
         from rankdeck_tui.screens.stop import StopScreen
 
         self.app.push_screen(StopScreen(run))
+
+    def action_remove(self) -> None:
+        """Remove the run under the cursor, here and on its nodes."""
+        name = self._run_under_cursor()
+        run = next((each for each in self.shelf.runs if each.id == name), None)
+        if run is None:
+            return
+        if not may_go(run):
+            self.notify("A run that goes on, or may, is not removed: x stops it.", markup=False)
+            return
+        from rankdeck_tui.screens.confirm import ConfirmScreen
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._remove(run.id)
+
+        self.app.push_screen(ConfirmScreen(f"Remove {run.id}?", removal.question(run), "Remove"), answered)
+
+    @work(thread=True, group="remove")
+    def _remove(self, run_id: str) -> None:
+        try:
+            said, left = removal.outcome(run_id, self.deck.engine.remove(run_id).result())
+            self.post_message(self.Removed(said, "warning" if left else "information"))
+        except RankdeckError as error:
+            self.post_message(self.Removed(f"{error.message}\n{error.hint}", "error"))
+        except OSError as error:
+            self.post_message(self.Removed(f"{error.filename}: {error.strerror}", "error"))
+
+    @on(Removed)
+    def _removed(self, message: Removed) -> None:
+        self.notify(message.said, severity=message.severity, markup=False)
+        self.read_files()
 
     def action_filter(self) -> None:
         """Type a filter for all three tables."""

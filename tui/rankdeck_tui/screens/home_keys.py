@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rankdeck_runs.pruning import may_go
 from rankdeck_tui.screens.listing import Shelf, has_ended, parts_of
 
 _NEW = {"profiles": "new profile", "pools": "new pool"}
@@ -35,6 +36,8 @@ def key_word(binding: str, pane: str, row: str | None, shelf: Shelf) -> str | No
             return "" if kind == "run" else None
         case "home.stop":
             return "stop" if kind == "run" and not _ended(name, shelf) else ""
+        case "home.remove":
+            return "remove" if any(entry.id == name and may_go(entry) for entry in shelf.runs) else ""
     return None
 
 

@@ -287,6 +287,10 @@ def _run_detail(run: RunSummary, shelf: Shelf, look: Look, now: float) -> list[P
     first: list[Part] = [(f"{run.framework} {run.profile} on {run.pool}", ink.dim)]
     if live is None and not state_of(run).is_terminal and run.updated:
         first.append((f"   last seen {words.age(now - run.updated)} ago", ink.warn))
+    if run.disk_bytes is not None:
+        first.append((f"   {words.size(run.disk_bytes)}", ink.dim))
+    if run.lacks and live is None:
+        first.append((f"   {run.lacks}", ink.warn))
     if lost:
         more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
         first.append((f"   can't be reached: {', '.join(lost[:3])}{more}", ink.lost))

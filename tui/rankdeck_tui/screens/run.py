@@ -107,6 +107,7 @@ class RunScreen(DeckScreen):
             self.dismiss(None)
             return
         self.live = message.live
+        self.deck.watching.add(message.live)
         self._feed = EventFeed(self.live.path / layout.EVENTS)
         board = self.board
         self.logs.live = message.live

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from argparse import Namespace
 from collections.abc import Mapping
@@ -26,6 +28,8 @@ DESCRIPTION = (
     "are doing. What the driver does not tell is '-'."
 )
 
+WATCH_SECONDS = 1.0
+"""At least between two tables: nodes tell their load every 2 s, each at its own moment."""
 SAMPLE_SECONDS = 15.0
 """How long the nodes of a run may take until each has told its load once."""
 
@@ -38,8 +42,11 @@ def configure(parser: CommandParser) -> None:
     """Adds the arguments."""
     parser.add_argument("run", nargs="?", metavar="RUN", help="a run that goes on: what its GPUs are doing")
     parser.add_argument("--pool", metavar="POOL", help="a pool's name (default: this machine)")
+    parser.add_argument(
+        "--watch", action="store_true", help="of a run: again and again until it ends, or Ctrl-C"
+    )
     add_choice(parser)
-    add_json(parser)
+    add_json(parser, "one JSON document on stdout; with --watch one a line")
 
 
 def run(args: Namespace) -> int:
@@ -48,17 +55,65 @@ def run(args: Namespace) -> int:
     if args.run is not None and (args.pool is not None or choice):
         what = "a pool" if args.pool is not None else "nodes"
         raise GpusError(f"a run and {what} were given", "give one of the two: a run has its own nodes")
+    if args.watch:
+        if args.run is None:
+            raise GpusError(
+                "--watch needs a run: a pool's nodes are asked which GPUs they have, not what those do",
+                "'rankdeck gpus RUN --watch'; 'rankdeck runs' lists them",
+            )
+        return _watch(args.run, as_json=args.json)
     rows, notes = _of_run(args.run) if args.run is not None else _of_pool(args.pool, choice)
     if args.json:
         output.print_json(rows)
-    elif rows:
+    else:
+        _print(rows)
+    for note in notes:
+        output.say(note)
+    return EXIT_OK
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    if rows:
         output.print_table(
             ("NODE", "GPU", "NAME", "UTIL", "MEMORY MiB", "TEMP", "POWER", "RANK"),
             [_cells(row) for row in rows],
         )
-    for note in notes:
-        output.say(note)
+
+
+def _watch(name: str, *, as_json: bool) -> int:
+    """Prints the table each time that a node has told its load, until the run ends."""
+    record = run_home().find(name)
+    _check_goes_on(record.id, record.snapshot())
+    told: dict[str, Sample] = {}
+    noted: set[str] = set()
+    with engine() as running:
+        live = running.attach(record.id)
+        version = 0
+        while not live.snapshot().state.is_terminal:
+            version = live.wait(version, 0.2)
+            samples = dict(live.samples)
+            if samples == told:
+                continue
+            told = samples
+            rows, notes = _rows(samples, live.snapshot())
+            _print_again(rows, as_json=as_json)
+            for note in notes:
+                if note not in noted:
+                    noted.add(note)
+                    output.say(note)
+            time.sleep(WATCH_SECONDS)
+        output.say(f"run {record.id} {live.snapshot().state}")
     return EXIT_OK
+
+
+def _print_again(rows: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(rows), flush=True)
+        return
+    # ECMA-48: cursor to the first cell, then all below it erased. Elsewhere tables follow each other.
+    print("\x1b[H\x1b[J" if sys.stdout.isatty() else "", end="" if sys.stdout.isatty() else "\n")
+    _print(rows)
+    sys.stdout.flush()
 
 
 def _of_pool(name: str | None, choice: Choice) -> tuple[list[dict[str, Any]], list[str]]:
@@ -86,10 +141,7 @@ def _of_pool(name: str | None, choice: Choice) -> tuple[list[dict[str, Any]], li
 def _of_run(name: str) -> tuple[list[dict[str, Any]], list[str]]:
     record = run_home().find(name)
     snapshot = record.snapshot()
-    if snapshot.state.is_terminal:
-        raise GpusError(
-            f"run {record.id} has ended ({snapshot.state})", "'rankdeck gpus --pool POOL' asks the nodes"
-        )
+    _check_goes_on(record.id, snapshot)
     with engine() as running:
         live = running.attach(record.id)
         version, limit = 0, time.monotonic() + SAMPLE_SECONDS
@@ -98,11 +150,24 @@ def _of_run(name: str) -> tuple[list[dict[str, Any]], list[str]]:
             if live.snapshot().state.is_terminal:
                 break
         samples, snapshot = live.samples, live.snapshot()
+    rows, notes = _rows(samples, snapshot)
+    silent = [node.name for node in snapshot.nodes if node.name not in samples]
+    return rows, [*notes, *(f"{node}: no word within {SAMPLE_SECONDS:.0f} s" for node in silent)]
+
+
+def _check_goes_on(run_id: str, snapshot: RunSnapshot) -> None:
+    if snapshot.state.is_terminal:
+        raise GpusError(
+            f"run {run_id} has ended ({snapshot.state})", "'rankdeck gpus --pool POOL' asks the nodes"
+        )
+
+
+def _rows(samples: Mapping[str, Sample], snapshot: RunSnapshot) -> tuple[list[dict[str, Any]], list[str]]:
+    """What the nodes told last, and which of them have no GPUs."""
     rows, notes = [], []
     for node in snapshot.nodes:
         sample = samples.get(node.name)
         if sample is None:
-            notes.append(f"{node.name}: no word within {SAMPLE_SECONDS:.0f} s")
             continue
         rows.extend(_from_sample(node.name, sample, snapshot))
         if not sample.get("gpus"):

@@ -12,6 +12,7 @@ from rankdeck_tui.cli import wording
 from rankdeck_tui.cli.exits import EXIT_INTERRUPTED, EXIT_UNREACHED
 from rankdeck_tui.cli.follow import End, View, follow
 from rankdeck_tui.cli.interrupts import Choice, Interrupts
+from rankdeck_tui.cli.merging import print_merged
 from rankdeck_tui.cli.parser import add_run
 from rankdeck_tui.cli.surroundings import engine, run_home
 from rankdeck_tui.cli.syncing import synced
@@ -49,6 +50,9 @@ def configure(parser: CommandParser) -> None:
         "--follow", "-f", action="store_true", help="go on until the run ends; Ctrl-C leaves it running"
     )
     parser.add_argument("--grep", metavar="RE", help="only lines in which this regular expression is found")
+    parser.add_argument(
+        "--merge", action="store_true", help="lines of all ranks in the order of time, each with its time"
+    )
     parser.add_argument("--raw", action="store_true", help="exact bytes; needs one rank and one stream")
 
 
@@ -69,6 +73,12 @@ def run(args: Namespace) -> int:
         raise LogsError(
             "--raw prints everything, so --grep can't choose lines", "pipe the output into grep instead"
         )
+    if args.merge and (args.raw or args.follow):
+        other = "--raw" if args.raw else "--follow"
+        raise LogsError(
+            f"--merge and {other} do not go together",
+            "--follow prints lines as they come; --merge puts those that are there in the order of time",
+        )
     streams = STREAMS if args.stream is None else (args.stream,)
     logs = record.logs_path
     view: View
@@ -76,6 +86,10 @@ def run(args: Namespace) -> int:
         view = RawView(logs / layout.rank_log(ranks[0], streams[0], _attempt(args, snapshot)))
     else:
         view = LinesView(logs, ranks if args.rank else None, streams, pattern, args.attempt)
+    if args.merge:
+        whole = synced(record, snapshot)
+        print_merged(record, record.snapshot(), ranks, streams, pattern, args.attempt)
+        return 0 if whole else EXIT_UNREACHED
     if args.follow and not snapshot.complete:
         return _follow(record, view)
     whole = synced(record, snapshot)

@@ -19,6 +19,7 @@ from rankdeck_tui.cli.exits import (
 from rankdeck_tui.cli.follow import End, View, follow
 from rankdeck_tui.cli.interrupts import Interrupts
 from rankdeck_tui.cli.launching import launch
+from rankdeck_tui.cli.notices import Notices
 from rankdeck_tui.cli.parser import add_json, add_profile, choice_of
 from rankdeck_tui.cli.surroundings import engine, profile_and_pool, run_home
 from rankdeck_tui.cli.views import EventsView, RunView
@@ -49,6 +50,7 @@ def configure(parser: CommandParser) -> None:
 
 def run(args: Namespace) -> int:
     """Launches, and follows unless told not to."""
+    notices = Notices()
     profile, pool = profile_and_pool(args.profile, args.overrides, args.pool, choice_of(args))
     with engine() as running, Interrupts() as interrupts:
         run_id = launch(running, profile, pool, interrupts, skip_checks=args.skip_checks)
@@ -59,7 +61,8 @@ def run(args: Namespace) -> int:
                 print(run_id)
             return EXIT_OK
         record = run_home().find(run_id)
-        view: View = EventsView(record.events_path) if args.json else RunView(record.logs_path)
+        shown: View = EventsView(record.events_path) if args.json else RunView(record.logs_path)
+        view = notices.of(shown, record)
         try:
             end, snapshot = follow(running, run_id, view, interrupts, on_interrupt=interrupts.ask)
         except OSError as problem:
@@ -71,6 +74,7 @@ def run(args: Namespace) -> int:
             )
             output.forget_stdout()
             return EXIT_UNREAD
+        notices.wait()
     return _told(end, snapshot)
 
 

@@ -11,6 +11,7 @@ from rankdeck_runs import known_lines
 from rankdeck_runs.sanitise import plain
 from rankdeck_tui import causes, words
 from rankdeck_tui.cli import output
+from rankdeck_tui.cli.keptlines import told
 from rankdeck_tui.cli.parser import add_json, add_run
 from rankdeck_tui.cli.surroundings import run_home
 from rankdeck_tui.cli.syncing import synced
@@ -47,13 +48,17 @@ def run(args: Namespace) -> int:
     if not args.offline and not snapshot.complete:
         synced(record, snapshot)
         snapshot = record.snapshot()
+    kept = record.kept(snapshot)
     if args.json:
-        output.print_json(snapshot.to_json())
+        output.print_json({**snapshot.to_json(), **kept.to_json()})
         return 0
     _print_head(snapshot)
     if snapshot.attempt_text:
         print(snapshot.attempt_text)
-    print(f"record {output.printable(str(record.path))}")
+    print(f"record {output.printable(str(record.path))}, {words.size(kept.disk)}")
+    if not snapshot.state.goes_on:
+        for line in told(kept):
+            print(output.printable(line))
     for past in snapshot.earlier_attempts:
         print(output.printable(past.text))
     if snapshot.cause is not None:
