@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from rankdeck_runs import known_lines
 from rankdeck_runs.causes import CauseKind
 from rankdeck_runs.failures import Failure, Named
 from rankdeck_runs.folded import Folded, FoldedNode
@@ -51,7 +52,9 @@ def _launcher_ended(state: Folded, node: FoldedNode, event: Event) -> None:
     node.gave_up = node.gave_up or bool(code or signal)
     if (code or signal) and not node.told_to_stop:
         how = f"was ended by signal {signal}" if signal else f"ended with status {code}"
-        state.fail(node, event, CauseKind.LAUNCHER, message or f"the launcher {how}")
+        # The last line of its log comes with it. Whom a signal ends says nothing of it any more.
+        told = message and not signal and known_lines.is_told(message)
+        state.fail(node, event, CauseKind.LAUNCHER, message if told else f"the launcher {how}")
 
 
 def _rank_started(state: Folded, node: FoldedNode, event: Event) -> None:

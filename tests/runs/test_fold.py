@@ -195,6 +195,29 @@ def test_ranks_that_their_launcher_took_down_have_not_failed(story):
     assert story.rank_states == ["running", "running", "failed", "stopped"]
 
 
+@pytest.mark.parametrize(
+    ("code", "signal", "last_line", "told"),
+    [
+        (
+            None,
+            "KILL",
+            "[W1128 17:31:06.384 socket.cpp:207] [c10d] it",
+            "the launcher was ended by signal KILL",
+        ),
+        (None, "KILL", "ValueError: x", "the launcher was ended by signal KILL"),
+        (1, None, "[W1128 17:31:06.384 socket.cpp:207] [c10d] it", "the launcher ended with status 1"),
+        (1, None, "*" * 40, "the launcher ended with status 1"),
+        (1, None, "ValueError: x", "ValueError: x"),
+    ],
+)
+def test_a_launchers_last_line_is_its_reason_if_it_may_be_one(plan, code, signal, last_line, told):
+    for node in plan["nodes"]:
+        node["processes"] = [{"ranks": node["ranks"], "local_ranks": [0, 1], "launcher_args": 5}]
+    story = Story(plan).running()
+    story.node("n1", "launcher_ended", process=0, exit_code=code, signal=signal, message=last_line)
+    assert story.snapshot.cause.message == told
+
+
 def test_a_launcher_fails_because_of_its_rank(plan):
     for node in plan["nodes"]:
         node["processes"] = [{"ranks": node["ranks"], "local_ranks": [0, 1], "launcher_args": 5}]
