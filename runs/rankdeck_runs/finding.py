@@ -7,12 +7,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from rankdeck_runs import diagnosis, layout
+from rankdeck_runs import diagnosis, known_lines, layout
 from rankdeck_runs.causes import Cause, CauseKind
 from rankdeck_runs.failures import Failure
 from rankdeck_runs.judging import words
 from rankdeck_runs.judging.judge import Suspect, judge
-from rankdeck_runs.judging.words import LogEnd
+from rankdeck_runs.judging.patterns import Blame
+from rankdeck_runs.judging.words import LogEnd, Words
 from rankdeck_runs.links import Links
 from rankdeck_runs.live import LiveRun
 from rankdeck_runs.log_ends import TAIL, TAIL_OF_OTHERS, LogEnds
@@ -97,19 +98,26 @@ class Finder:
             err, out = await self._ends.both(name, failure.node, self._sizes(failure), failure.rank, most)
         # Beside the network's loop: it takes some milliseconds, of many ranks some seconds.
         told = await asyncio.to_thread(words.of_failure, failure, err, out)
-        if name is not None and not err.data.strip() and not out.data.strip():
+        silent = not err.data.strip() and not out.data.strip()
+        if name is not None and (silent or (told.reason == "told-to-end" and failure.signal)):
             elsewhere = await self._told_elsewhere(failure)
             if elsewhere is not None:
-                reason = elsewhere.message.partition(":")[0]
-                told = replace(
-                    told, message=elsewhere.message, evidence=elsewhere.evidence, reason=reason, spoken=True
-                )
-                failure = replace(failure, rank=elsewhere.rank)
+                told = _in_others_words(told, elsewhere)
+                failure = self._blamed(failure, elsewhere)
         elif failure.rank is None and name is not None:
             # An mpirun names the rank that ended its job.
             failure = replace(failure, rank=diagnosis.explain(failure, err.data, out.data).rank)
         launched = bool(self._live.snapshot().launchers) and failure.rank is not None
         return Suspect(failure, told, launched=launched)
+
+    def _blamed(self, failure: Failure, told: Cause) -> Failure:
+        """The failure as it is told elsewhere: of the rank there, or of the node that an mpirun has lost."""
+        host = known_lines.lost_daemon(told.message)
+        if not host:
+            return replace(failure, rank=told.rank)
+        nodes = self._live.snapshot().nodes
+        node = next((each.name for each in nodes if host in (each.address, each.name)), failure.node)
+        return replace(failure, rank=None, node=node, kind=CauseKind.LAUNCHER)
 
     async def _told_elsewhere(self, failure: Failure) -> Cause | None:
         """What others say where the failing program is silent: an MPI's messages come out at either end."""
@@ -147,3 +155,16 @@ class Finder:
         if rank is None or rank.attempt != failure.attempt:
             return None, None
         return rank.err_bytes, rank.out_bytes
+
+
+def _in_others_words(told: Words, cause: Cause) -> Words:
+    reason = cause.message.partition(":")[0]
+    return replace(
+        told,
+        message=cause.message,
+        evidence=cause.evidence,
+        reason=reason,
+        said="",
+        blame=Blame.OWN,
+        spoken=True,
+    )

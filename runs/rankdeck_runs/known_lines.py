@@ -58,6 +58,12 @@ _NO_TRANSPORT = re.compile(
 )
 """Open MPI without a way to send, with its help texts and without them, and libfabric's for the others."""
 
+_DAEMON_LOST = re.compile(
+    r"has lost communication with a remote daemon\.\s+HNP daemon\s*: \S+ on node \S+\s+"
+    r"Remote daemon\s*: \S+ on node (?P<node>\S+)"
+)
+"""Open MPI 4 and 5: a node, or mpirun's own process there, has gone. mpirun then ends every rank."""
+
 _RANK_ENDED = (
     re.compile(
         r"noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<node>\S+)\s+exited\s+on\s+"
@@ -82,6 +88,9 @@ _RANK_ENDED = (
         r"(?:-(?P<signal>\d+)|(?P<code>\d+)) \(pid: (?P<pid>\d+)\)"
     ),
 )
+
+
+_LOST = "mpi-daemon: mpirun lost its own process on {}, and ended all ranks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +176,16 @@ def _fatal(text: str) -> str:
             "mpi-transport: MPI found no way to send as options.transport or [env] ask for (ucx is for "
             f"InfiniBand): {match[0]}"
         )
+    if match := _DAEMON_LOST.search(text):
+        return _LOST.format(match["node"])
     return ""
+
+
+def lost_daemon(message: str) -> str:
+    """The host, as its mpirun names it, of a `Sorted.fatal` that says that mpirun lost its process there."""
+    before, after = _LOST.split("{}")
+    told = message.removeprefix(before).removesuffix(after)
+    return told if message == _LOST.format(told) else ""
 
 
 def _without_general(lines: Sequence[str]) -> list[str]:

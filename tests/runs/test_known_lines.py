@@ -12,7 +12,7 @@ from rankdeck_runs.causes import CauseKind
 from rankdeck_runs.diagnosis import explain, told_elsewhere
 from rankdeck_runs.events import fold
 from rankdeck_runs.failures import Failure
-from rankdeck_runs.known_lines import rank_ended, sort
+from rankdeck_runs.known_lines import lost_daemon, rank_ended, sort
 from rankdeck_runs.states import RunState
 from runs.waiting import finished, launched
 
@@ -376,3 +376,26 @@ def test_torchruns_table_names_the_rank(code, said):
     ended = rank_ended(CHILD_FAILED.format(code=code))
     assert (ended.rank, ended.node, ended.text) == (5, "gpu003", said)
     assert explain(LAUNCHER, CHILD_FAILED.format(code=code).encode(), b"").rank == 5
+
+
+LOST = """\
+--------------------------------------------------------------------------
+{} has lost communication with a remote daemon.
+
+  HNP daemon   : [[6581,0],0] on node n1
+  Remote daemon: [[6581,0],1] on node 10.77.3.12
+
+This is usually due to either a failure of the TCP network
+connection to the node, or possibly an internal failure of
+the daemon itself. We cannot recover from this failure, and
+therefore will terminate the job.
+--------------------------------------------------------------------------
+"""
+
+
+@pytest.mark.parametrize("who", ["ORTE", "PRTE"])
+def test_an_mpirun_that_lost_a_node_names_it(who):
+    cause = told_elsewhere(EXIT, None, b"step 1\n" + LOST.format(who).encode())
+    assert cause.message == "mpi-daemon: mpirun lost its own process on 10.77.3.12, and ended all ranks"
+    assert lost_daemon(cause.message) == "10.77.3.12"
+    assert lost_daemon("mpi-slots: 4 slots wanted for ./a, and mpirun has fewer") == ""
