@@ -142,7 +142,7 @@ def count(node: ProbedNode, pool: ProbedPool) -> Outcome:
         return passed(f"{usable} of the node's {found} GPUs are used, as chosen", *evidence)
     if len(functions) > found and not node.readings.flag("in_container"):
         return failed(f"{found} of {len(functions)} GPUs of the PCI bus work", *evidence)
-    return passed(f"{found} GPUs", *evidence)
+    return passed("1 GPU" if found == 1 else f"{found} GPUs", *evidence)
 
 
 def same_count(pool: ProbedPool) -> Outcome:
@@ -184,7 +184,8 @@ def lost(node: ProbedNode, pool: ProbedPool) -> Outcome:
     ]
     if told_of:
         return failed("; ".join(told_of), *evidence)
-    return passed(f"all {len(smi.gpus)} GPUs answer", smi.gpus[0].evidence("gpu_recovery_action"))
+    said = "the GPU answers" if len(smi.gpus) == 1 else f"all {len(smi.gpus)} GPUs answer"
+    return passed(said, smi.gpus[0].evidence("gpu_recovery_action"))
 
 
 def same_model(pool: ProbedPool) -> Outcome:
