@@ -276,6 +276,13 @@ def test_shared(session: Client, tmp_path: Path) -> None:
     assert session.ask("shared", path=str(tmp_path / "token"), token="secret-1")["shared"] is True
     assert session.ask("shared", path=str(tmp_path / "token"), token="secret-2")["shared"] is False
     assert session.ask("shared", path=str(tmp_path / "none"), token="secret-1")["shared"] is False
+    assert [path.name for path in tmp_path.glob("token*")] == ["token"]
+
+
+def test_what_can_only_be_read_is_not_shared(session: Client) -> None:
+    """Home folders are exported read-only to compute nodes here and there: ranks could write no log there."""
+    path = Path("/proc/sys/kernel/random/boot_id")
+    assert session.ask("shared", path=str(path), token=path.read_text().strip())["shared"] is False
 
 
 def test_the_plan_on_disk_is_the_plan_that_came(session: Client) -> None:

@@ -1,5 +1,6 @@
 """Looking into files for the client: pieces and hashes of logs, and the token of a shared file system."""
 
+import binascii
 import hashlib
 import os
 import time
@@ -100,10 +101,25 @@ class _Hearer:
 
 
 def shared(request, send):
-    """`shared`: whether this file holds this token here too."""
-    token = raw(field(request, "token", str))
+    """`shared`: whether this file holds this token here too, and files can be written beside it."""
+    token, path = raw(field(request, "token", str)), raw(field(request, "path", str))
     try:
-        fd = os.open(raw(field(request, "path", str)), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        return {"shared": bool(token) and os.read(fd, len(token) + 2).strip() == token.strip()}, b""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            seen = bool(token) and os.read(fd, len(token) + 2).strip() == token.strip()
+        finally:
+            os.close(fd)
+        return {"shared": seen and _is_writable(path)}, b""
     except OSError:
         return {"shared": False}, b""
+
+
+def _is_writable(path):
+    """Tried out: a file system may be mounted read-only here, or refuse what its modes allow."""
+    trial = path + b"-" + binascii.hexlify(os.urandom(8))
+    fd = os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        return os.write(fd, b".") == 1
+    finally:
+        os.close(fd)
+        os.unlink(trial)
