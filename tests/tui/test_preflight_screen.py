@@ -85,7 +85,7 @@ async def test_a_small_terminal_shows_one_pane_at_a_time(place: Path) -> None:
         await sees(pilot, "gpu020", "fabric")
         await goldens.check(app, "preflight-40x10", place)
         await pilot.press("tab")
-        await sees(pilot, "ib.subnet-manager")
+        await sees(pilot, "ib.port-state")
         assert "gpu033 " not in text(app)
         await pilot.press("escape")
         await sees(pilot, "gpu020", "fabric")

@@ -153,7 +153,7 @@ def matrix(
     """
     by_place: dict[tuple[str | None, str], list[Finding]] = {}
     for finding in report.findings:
-        for node in _places(finding):
+        for node in _places(report, finding):
             by_place.setdefault((node, finding.id), []).append(finding)
     return Matrix(report, _rows(report, nodes), _columns(report, groups), by_place)
 
@@ -169,10 +169,17 @@ def group_of(check_id: str) -> Group | None:
     return check.group if check is not None else None
 
 
-def _places(finding: Finding) -> tuple[str | None, ...]:
-    """The rows that a finding stands in: its node's, the pool's, or both of a pair that was tried."""
-    pair = finding.node is None and group_of(finding.id) is Group.ACTIVE
-    return finding.nodes if pair else (finding.node,)
+def _places(report: Report, finding: Finding) -> tuple[str | None, ...]:
+    """The rows that a finding stands in: its node's, both of a pair that was tried, or the pool's.
+
+    What is wrong with a few of the pool's nodes, compared with the others, stands in their rows, too.
+    """
+    if finding.node is not None:
+        return (finding.node,)
+    if group_of(finding.id) is Group.ACTIVE:
+        return finding.nodes
+    odd = finding.nodes if mark_of(finding).notable and len(finding.nodes) < len(report.nodes) else ()
+    return (None, *odd)
 
 
 def _rows(report: Report, unfolded: frozenset[str]) -> tuple[Row, ...]:
@@ -180,7 +187,7 @@ def _rows(report: Report, unfolded: frozenset[str]) -> tuple[Row, ...]:
     of_pool = False
     for finding in report.findings:
         mark = mark_of(finding)
-        for node in _places(finding):
+        for node in _places(report, finding):
             if node is None:
                 of_pool = True
                 continue
