@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rankdeck_backends.base import NodeError
-from rankdeck_profiles.errors import RankdeckError
+from rankdeck_profiles.errors import PlanError, RankdeckError
 from rankdeck_profiles.facts import MpiFamily, NodeFacts
 from rankdeck_profiles.model import BackendKind, Pool, PoolNode, Profile
 from rankdeck_profiles.nodes import folded
@@ -20,7 +20,7 @@ from rankdeck_runs.errors import without_node
 from rankdeck_runs.links import Links
 from rankdeck_runs.looking import with_clocks
 from rankdeck_runs.meeting import Meeting, meet, patience
-from rankdeck_runs.needs import unmet, with_needs
+from rankdeck_runs.needs import unmet, with_needs, with_refusal
 from rankdeck_runs.probing import Probed, probe_all, questions
 from rankdeck_runs.recounting import recount, with_recounted
 from rankdeck_runs.sharing import PATIENCE
@@ -51,6 +51,8 @@ NETWORK_TYPES = (
     "pvfs",
 )
 """How the types of file systems that several nodes mount begin (/proc/mounts)."""
+SEEN_IN_PLAN = ("sw.mpi", "sw.env", "gpu.count")
+"""The checks that see, node by node, what makes a plan impossible: no MPI, an interface that is not there."""
 BY_MPIRUN = ("mpi", "horovod")
 """The frameworks whose mpirun logs in from node to node."""
 
@@ -125,11 +127,11 @@ async def check(
     nodes = pool.nodes[: profile.nodes] if profile is not None and profile.nodes is not None else pool.nodes
     progress(f"looking at {len(nodes)} {'node' if len(nodes) == 1 else 'nodes'} of pool {pool.name}")
     load_checks()
-    asked_for = questions(profile) if profile is not None else {}
+    asked_for = questions(profile or Profile("", framework, workdir="~"))
     probed, failed = await probe_all(links, profile, pool, nodes, progress, asked_for, in_a_hurry=False)
     facts = {name: each.facts for name, each in probed.items()}
     reached = tuple(node for node in nodes if node.name in facts)
-    planned = plan(profile, pool, facts) if profile is not None and not failed else None
+    planned, refused = _planned(profile, pool, facts) if profile is not None and not failed else (None, None)
     if profile is not None and planned is not None:
         asked = asked_of_plan(profile, pool, planned, facts)
         order = [node.node for node in planned.nodes]
@@ -158,7 +160,26 @@ async def check(
     failed = {**failed, **lost}
     for name, error in failed.items():
         readings[name] = Readings(syscalls={"ssh": _why_unreached(name, error)})
-    return Checked(await judged(readings, asked), readings, tuple(failed))
+    report = await judged(readings, asked)
+    if refused is not None and reached and all(each.id not in SEEN_IN_PLAN for each in report.stopping):
+        readings = with_refusal(readings, reached[0].name, refused)
+        report = await judged(readings, asked)
+    return Checked(report, readings, tuple(failed))
+
+
+def _planned(
+    profile: Profile, pool: Pool, facts: Mapping[str, NodeFacts]
+) -> tuple[LaunchPlan | None, PlanError | None]:
+    """The plan, or why these nodes do not fit it.
+
+    Raises:
+        PlanError: profile and pool do not fit together, whatever the nodes are.
+    """
+    try:
+        return plan(profile, pool, facts), None
+    except PlanError as error:
+        plan(profile, pool, None)
+        return None, error
 
 
 async def _lacking(

@@ -8,7 +8,7 @@ from typing import Any
 
 from rankdeck_backends.base import NodeRefusal
 from rankdeck_backends.connection import AgentConnection
-from rankdeck_profiles.errors import RankdeckError
+from rankdeck_profiles.errors import PlanError, RankdeckError
 from rankdeck_profiles.model import Pool
 from rankdeck_profiles.plan import LaunchPlan, Need, NodePlan
 from rankdeck_profiles.readings import Readings
@@ -66,6 +66,21 @@ def with_needs(
         if node.node in found and (error is None or isinstance(error, NodeRefusal)):
             told = {"needs": _problems(error)}
             found[node.node] = replace(found[node.node], syscalls={**found[node.node].syscalls, **told})
+    return found
+
+
+def with_refusal(readings: Mapping[str, Readings], head: str, error: PlanError) -> dict[str, Readings]:
+    """The readings where no plan could be made of what the nodes told: the head's say why.
+
+    Args:
+        readings: by node.
+        head: the first node.
+        error: what planning said.
+    """
+    told = {"kind": "plan", "value": "", "why": "", "message": error.message, "hint": error.hint}
+    needs = {"needs": [told]}
+    found = dict(readings)
+    found[head] = replace(found[head], syscalls={**found[head].syscalls, **needs})
     return found
 
 

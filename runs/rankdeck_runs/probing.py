@@ -116,6 +116,8 @@ async def probe_all(
         machine = pool.name if pool.backend is BackendKind.LOCAL else node.name
         if machine not in looks:
             request = look_request(profile, pool, node, nodes, in_a_hurry=in_a_hurry)
+            if profile is None and "mpi" in asked:
+                request["mpirun"] = asked["mpi"]["mpirun"]
             looks[machine] = asyncio.ensure_future(_readings(connection, request, progress))
             looks[machine].add_done_callback(_looked_at)
         return await asyncio.shield(looks[machine])

@@ -285,6 +285,39 @@ def test_what_a_launch_refuses_is_found_by_the_check_once(
     assert named in again
 
 
+MPI = ("--set", 'framework="mpi"', "--set", "options={allow_root = true}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause", "said"),
+    [
+        ((*MPI[:3], 'options={allow_root = true, mpirun = "/no/mpirun"}'), "sw.mpi", "no mpirun that works"),
+        (("--set", 'env={GLOO_SOCKET_IFNAME="no0"}'), "sw.env", "GLOO_SOCKET_IFNAME"),
+    ],
+)
+def test_nodes_that_make_a_plan_impossible_are_judged_all_the_same(
+    rankdeck: Shell, changes: tuple[str, ...], cause: str, said: str
+) -> None:
+    rankdeck.save_pool()
+    rankdeck.save_profile("hello")
+    done = rankdeck("check", "hello", *changes, status=1)
+    causes = {line.split()[1] for line in done.stdout.splitlines() if line.startswith("fail ")}
+    assert causes == {cause}, done.stdout
+    assert said in " ".join(done.stdout.split())
+    assert json.loads(rankdeck("check", "hello", *changes, "--json", status=1).stdout)["verdict"] == "fail"
+    # What no nodes could make right is a mistake of the profile's.
+    rankdeck("check", "hello", "--set", "process_count=7", "--set", "procs_per_node=2", status=2)
+
+
+def test_a_pool_is_asked_for_what_a_framework_needs(rankdeck: Shell) -> None:
+    rankdeck.save_pool()
+    done = rankdeck("check", "--pool", "two", "--framework", "mpi", "--json", status=None)
+    found = json.loads(done.stdout)
+    asked = [each for node in found["nodes"] for each in node["findings"] if each["id"] == "sw.mpi"]
+    assert asked
+    assert all("no MPI was asked for" not in each["message"] for each in asked)
+
+
 def test_nodes_of_which_nothing_is_known_are_no_pass(rankdeck: Shell, tmp_path: Path) -> None:
     path = tmp_path / "n1.json"
     path.write_text('{"syscalls": {"hostname": "n1"}}')

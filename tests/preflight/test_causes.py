@@ -11,8 +11,12 @@ from preflight.cases import ASKED
 from preflight.healthy import code, connect, healthy, mpi, need, python, torch
 from preflight.recordings import changed, recorded
 from preflight.test_wiring_checks import moved
+from rankdeck_backends.preflight.finding import Verdict
 from rankdeck_backends.preflight.judge import Report, judge
+from rankdeck_backends.preflight.subject import Asked
+from rankdeck_profiles.errors import PlanError
 from rankdeck_profiles.readings import Readings
+from rankdeck_runs.needs import with_refusal
 
 UNREACHED = Readings(
     syscalls={"ssh": {"state": "auth", "message": "Permission denied", "noise": "", "resets": 0}}
@@ -98,3 +102,11 @@ def test_one_machine_under_two_names_is_one_cause() -> None:
     assert consequences == {"net.twin-address": "ssh.identity", "ib.guid": "ssh.identity"}
     told = [each for each in report.findings if each.verdict in ("warn", "fail") and not each.explained_by]
     assert {each.id for each in told} == {"ssh.identity"}
+
+
+def test_a_plan_that_the_nodes_make_impossible_is_a_need_of_the_head() -> None:
+    told = PlanError("3 ranks on node n2, which takes 2", "give it fewer")
+    readings = with_refusal({"n1": Readings(), "n2": Readings()}, "n1", told)
+    found = [each for each in judge(readings, Asked()).findings if each.id == "run.needs"]
+    assert [(each.node, each.verdict) for each in found] == [("n1", Verdict.FAIL), ("n2", Verdict.SKIP)]
+    assert (found[0].message, found[0].fix) == (told.message, told.hint)

@@ -59,7 +59,8 @@ CHECKS = (
         title="what the profile names is there",
         reads="after the setup lines: the working directory, the interpreter, the script, and the modules "
         "and programs that the framework starts ranks with",
-        rule="fail: something is missing, or a setup line fails; skip: there is no profile, or no plan",
+        rule="fail: something is missing, a setup line fails, or no plan can be made for these nodes; skip: "
+        "there is no profile",
         symptom="No such file or directory, command not found, ModuleNotFoundError: on some node, after the "
         "others have begun to wait for it",
         fix="copy it to the node, or change the profile's key that names it",
