@@ -114,6 +114,6 @@ class TransportWatch:
         slow = unused(found, snapshot.fabric)
         if slow is not None and snapshot.fabric is not None and not snapshot.fabric_unused:
             why = f" ({slow.reasons[0].rstrip('.')})" if slow.reasons else ""
-            why = f" ({slow.reasons[0].rstrip('.')})" if slow.reasons else ""
-            message = f"{slow.library} uses {slow.words}; the nodes' {snapshot.fabric.words} is not used{why}"
+            used = f"{slow.library} of rank {rank} uses {slow.words}"
+            message = f"{used}; the nodes' {snapshot.fabric.words} is not used{why}"
             self._writer.own_event("fabric_unused", rank=rank, message=message, reasons=list(slow.reasons))

@@ -92,3 +92,14 @@ def test_a_node_that_is_back_is_told(tmp_path: Path, capsys: pytest.CaptureFixtu
         view.show(snapshot)
     lost, back = "n0: nothing came from it", "n0: connected again"
     assert capsys.readouterr().err.splitlines() == [lost, back, lost, back]
+
+
+def test_a_fabric_that_is_not_used_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    live = Told(
+        replace(told(RunState.RUNNING, NodeState.RUNNING), fabric_unused="NCCL of rank 0 uses sockets")
+    )
+    later = threading.Timer(0.3, lambda: setattr(live, "told", replace(live.told, complete=True)))
+    later.start()
+    assert followed(live) is End.RUN_ENDED
+    later.join()
+    assert capsys.readouterr().err == "warning: NCCL of rank 0 uses sockets\n"

@@ -93,3 +93,10 @@ def test_without_any_stderr_a_few_lines_of_stdout_are_shown(rankdeck: Shell) -> 
 
 def test_a_silent_rank_s_end_is_said_once(rankdeck: Shell) -> None:
     assert failed(rankdeck, "exit status 1", ["exit status 1"]) == ["cause rank 2 on n2: exit status 1"]
+
+
+def test_a_fabric_that_is_not_used_is_said(rankdeck: Shell) -> None:
+    record = write_run(rankdeck.folder / "data", RUN)
+    said = "NCCL of rank 1 uses sockets over eth0; the nodes' InfiniBand mlx5_0 is not used"
+    happen(record, [*started(record), {"ev": "fabric_unused", "t": BEGIN + 2, "rank": 1, "message": said}])
+    assert f"network {said}\n" in rankdeck("show", RUN, "--offline").stdout

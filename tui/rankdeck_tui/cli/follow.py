@@ -92,6 +92,7 @@ def follow(
     live.watch(range(live.snapshot().world_size))
     version, settling, lost_since, arrived = 0, _Settling(), 0.0, 0
     record = _Record(live)
+    network_told = False
     while True:
         version = live.wait(version, LOOK_SECONDS)
         snapshot = live.snapshot()
@@ -99,6 +100,9 @@ def follow(
             version = 0
         else:
             arrived = view.show(snapshot)
+            if snapshot.fabric_unused and not network_told:
+                network_told = True
+                output.warning(snapshot.fabric_unused)
         if interrupts.take():
             match asker.while_held(on_interrupt) if asker is not None else on_interrupt():
                 case Choice.STOP:

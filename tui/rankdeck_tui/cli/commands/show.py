@@ -61,6 +61,8 @@ def run(args: Namespace) -> int:
             print(output.printable(line))
     for past in snapshot.earlier_attempts:
         print(output.printable(past.text))
+    if snapshot.fabric_unused:
+        print(f"{output.paint('network', output.RED, sys.stdout)} {output.printable(snapshot.fabric_unused)}")
     if snapshot.cause is not None:
         _print_cause(snapshot.cause, record)
     print()
