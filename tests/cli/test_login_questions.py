@@ -129,6 +129,6 @@ def test_the_systems_ssh_is_named_where_it_is_used(rankdeck: Shell, server: Open
     rankdeck.save_profile("hello", pool="system")
     done = rankdeck("run", "hello", "--skip-checks")
     assert f"reached by the system's ssh: ssh -F {server.ssh_config}" in done.stderr
-    server.write_config("ConnectTimeout 1m")  # OpenSSH alone reads times with units
+    server.write_config("Match originalhost=node")  # OpenSSH alone reads it
     done = rankdeck("gpus", "--pool", "far")
     assert "the ssh config has something that rankdeck does not read" in done.stderr
