@@ -69,6 +69,7 @@ def from_probe(
         interface, address = _address(
             node, pool, interfaces, [facts["ssh_server_address"], reached_at, node.host]
         )
+        leftovers = {str(name): shown(name, str(value)) for name, value in facts["leftovers"].items()}
         return NodeFacts(
             node=node.name,
             hostname=str(facts["hostname"]),
@@ -79,13 +80,13 @@ def from_probe(
             memory_mib=int(facts["memory_mib"] or 0),
             gpus=tuple(_gpu(entry) for entry in facts["gpus"]),
             machine=str(facts["boot"]),
-            leftovers={name: shown(name, str(value)) for name, value in facts["leftovers"].items()},
+            leftovers=leftovers,
             free_port=facts.get("free_port"),
             network=next((found for each in interfaces if (found := each.network_of(address))), None),
             uid=facts.get("uid"),
             mpi=mpi_from_json(facts.get("mpi")),
             software={str(name): str(version) for name, version in facts.get("software", {}).items()},
-            raw=facts,
+            raw={**facts, "leftovers": leftovers},  # recorded with the run: without secrets
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise NodeError(

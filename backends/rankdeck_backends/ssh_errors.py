@@ -106,7 +106,9 @@ def login_failed(node: str, settings: HostSettings, seen: Seen, error: Exception
         Step.CONNECT,
         f"{settings.target} closed the connection before the login: {_reason(error)}"
         f"{_greeting_note(seen)}{_proxy_note(seen)}",
-        "sshd may be overloaded (MaxStartups), or may not want this address (its log says which)",
+        "something else than sshd answers there: check host and port"
+        if seen.greeting.startswith(b"HTTP/")
+        else "sshd may be overloaded (MaxStartups), or may not want this address (its log says which)",
     )
 
 
@@ -186,11 +188,15 @@ def _denied(node: str, settings: HostSettings, seen: Seen, what: str) -> NodeErr
     unusable = [f"{i.path} {i.trouble}" for i in identities if i.private is None and i.trouble]
     if seen.agent_keys:
         offered.insert(0, f"{len(seen.agent_keys)} of the ssh agent ({', '.join(seen.agent_keys[:6])})")
-    tried = ", ".join(seen.methods) or "none that rankdeck can use"
+    takes_keys = not seen.methods or "publickey" in seen.methods
+    if "too many" in what:
+        tried = "not told any more"
+    else:
+        tried = ", ".join(seen.methods) or "none that rankdeck can use"
     lines = [
         f"{what} for user {settings.user} on {settings.target}",
         f"the server takes: {tried}",
-        f"keys offered: {', '.join(offered) or 'none'}",
+        f"keys offered: {', '.join(offered) or 'none'}" if takes_keys else "it takes no keys",
         *unusable,
     ]
     if list(seen.methods) == ["gssapi-with-mic"]:
@@ -198,6 +204,8 @@ def _denied(node: str, settings: HostSettings, seen: Seen, what: str) -> NodeErr
             "the server takes Kerberos alone: get a ticket with `kinit`, "
             "and have GSSAPIAuthentication yes in the ssh config"
         )
+    elif not takes_keys:
+        hint = "it asks for what only a person knows: run rankdeck in a terminal and answer there"
     elif not offered:
         hint = (
             "make a key (`ssh-keygen`) or load yours into an ssh agent (`ssh-add`), "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 import struct
 import threading
 from collections.abc import Sequence
@@ -143,6 +144,8 @@ def _read(path: Path) -> Identity | None:
     except OSError as error:
         return Identity(path, None, public, trouble=f"cannot be read: {error.strerror or error}")
     certificate = _certificate(path.with_name(path.name + "-cert.pub"))
+    if open_to := _open_to_others(path, data):
+        return Identity(path, None, public, certificate, open_to)
     try:
         private = asyncssh.import_private_key(data)
     except asyncssh.KeyEncryptionError as error:
@@ -158,6 +161,17 @@ def _read(path: Path) -> Identity | None:
         return Identity(path, None, public, certificate, trouble)
     private.set_filename(path)
     return Identity(path, private, private.convert_to_public(), certificate)
+
+
+def _open_to_others(path: Path, data: bytes) -> str:
+    """Why ssh would not use a private key of ours that others may read (OpenSSH's authfile.c); else empty."""
+    if b"PRIVATE KEY" not in data:
+        return ""
+    found = path.stat()
+    mode = found.st_mode & 0o777
+    if found.st_uid != os.getuid() or not mode & 0o077:
+        return ""
+    return f"may be read by others (mode {mode:04o}): ssh does not use it either; `chmod 600 {path}`"
 
 
 def _encrypted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.plan import LaunchPlan
 
 NODE_NOT_REACHED = 3
+_QUOTED = re.compile(r"`[^`]*`")
 
 
 class PrepareError(RankdeckError):
@@ -83,8 +85,14 @@ def problems_of(failed: Mapping[str, RankdeckError]) -> list[tuple[str, str]]:
 
 
 def hints_of(failed: Mapping[str, RankdeckError]) -> str:
-    """All their hints, each once."""
-    return "\n  ".join(dict.fromkeys(error.hint for error in failed.values() if error.hint))
+    """All their hints, each once; of those that differ in the command alone, the first."""
+    alike: dict[str, list[str]] = {}
+    for hint in dict.fromkeys(error.hint for error in failed.values() if error.hint):
+        alike.setdefault(_QUOTED.sub("``", hint), []).append(hint)
+    return "\n  ".join(
+        f"{hints[0]} (likewise for the {len(hints) - 1} others)" if len(hints) > 2 else "\n  ".join(hints)
+        for hints in alike.values()
+    )
 
 
 def not_reached(failed: Mapping[str, RankdeckError]) -> bool:

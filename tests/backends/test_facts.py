@@ -68,9 +68,10 @@ def test_the_numbers_come_through():
 
 
 def test_secrets_among_the_leftovers_are_masked():
-    leftovers = from_probe(NODE, pool(), answer(LO, ETH0)).leftovers
-    assert leftovers["SLURM_JOB_ID"] == "7"
-    assert leftovers["WANDB_API_KEY"] == "***"
+    found = from_probe(NODE, pool(), answer(LO, ETH0))
+    assert found.leftovers["SLURM_JOB_ID"] == "7"
+    assert found.leftovers["WANDB_API_KEY"] == "***"
+    assert "sesame" not in str(found.to_json())  # which is recorded
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,15 @@ async def test_an_identity_file_that_is_not_there_is_no_error(sshd, stand_in_age
     await (await open_one()).close()
 
 
+async def test_a_private_key_that_others_may_read_is_not_used_as_ssh_does_not(sshd):
+    sshd.client_key.chmod(0o644)
+    error = await refused()
+    assert error.step is Step.AUTH
+    assert f"{sshd.client_key} may be read by others (mode 0644)" in error.what
+    assert "keys offered: none" in error.what
+    sshd.client_key.chmod(0o600)
+
+
 async def test_tokens_in_the_name_of_an_identity_file_are_filled_in(sshd, stand_in_agent):
     stand_in_agent()
     user = run("id", "-un").strip()
@@ -232,6 +241,7 @@ async def test_a_server_of_another_kind_is_shown(sshd, monkeypatch):
         server.close()
     assert caught.value.step is Step.CONNECT
     assert "(5 tries)" in caught.value.what
+    assert "something else than sshd answers there" in caught.value.hint
 
 
 @pytest.mark.parametrize("line", ["Port many", "Host", "ConnectTimeout"])
