@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rankdeck_runs import known_lines
+from rankdeck_runs.causes import Cause, CauseKind
 from rankdeck_runs.failures import Failure
 from rankdeck_runs.known_lines import Sorted
 from rankdeck_runs.sanitise import plain
-from rankdeck_runs.states import Cause, CauseKind
 
 MOST_EVIDENCE = 24
 """Lines of evidence kept."""
@@ -83,7 +83,7 @@ def _in_its_words(failure: Failure, told: Sorted) -> Cause | None:
     rank = ended.rank if ended and failure.kind is CauseKind.LAUNCHER else failure.rank
     if told.refusal and failure.rank is None:
         return _cause(failure, rank, told.refusal, (*beside, *told.lines[-MOST_EVIDENCE:]))
-    traceback = _traceback(told.lines)
+    traceback = traceback_in(told.lines)
     if told.fatal and (traceback is None or _CALLED.search(traceback.message)):
         return _cause(failure, rank, told.fatal, (*beside, *told.lines[-MOST_EVIDENCE:]))
     found = traceback or _error_line(told.lines)
@@ -112,11 +112,21 @@ def _cause(failure: Failure, rank: int | None, message: str, evidence: tuple[str
 
 def _lines(data: bytes) -> list[str]:
     """The lines that have something on them, as harmless text without torch's rank prefix."""
-    texts = (_RANK_PREFIX.sub("", plain(line)) for line in data.split(b"\n"))
+    texts = (without_rank(plain(line)) for line in data.split(b"\n"))
     return [text.rstrip() for text in texts if text.strip()]
 
 
-def _traceback(lines: Sequence[str]) -> Found | None:
+def is_error(line: str) -> bool:
+    """Whether a line's words are those of an error, or it is an exception's."""
+    return _ERROR_LIKE.search(line) is not None or _EXCEPTION.match(line) is not None
+
+
+def without_rank(line: str) -> str:
+    """A line without the rank that torch.distributed's exception hook puts before it."""
+    return _RANK_PREFIX.sub("", line)
+
+
+def traceback_in(lines: Sequence[str]) -> Found | None:
     """The exception that the last traceback ends in: with chained exceptions, the one the program died of."""
     start = next((i for i in range(len(lines) - 1, -1, -1) if _TRACEBACK.match(lines[i])), None)
     if start is None:

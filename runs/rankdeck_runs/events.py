@@ -6,6 +6,7 @@ node's own `seq`; and the login side's own, which have no `seq`:
     run_created    {run, profile, framework, pool, backend, stop, nodes: [{name, host, user, port}], fabric}
     start_asked    {node}                       start_accepted {node, dir, shared}
     start_refused  {node, message, hint, unsure}  unsure: the answer never came, it may have started
+    start_cut_short {}                          rankdeck was left before it had asked every node
     node_missing   {node, why, started}         node_fetched   {node}
     link_up        {node, skew}                 link_lost      {node, step, message}
     stop_asked     {why: asked|start_failed, signal, grace}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rankdeck_runs.states import Cause, CauseKind
+from rankdeck_runs.causes import Cause, CauseKind
 
 SKEW_THAT_COUNTS = 0.5
 """Seconds. A node's clock is corrected only if it is off by more than this: the measured difference itself
@@ -26,6 +26,10 @@ class Failure:
     rank: int | None = None
     """The rank, where one is involved."""
     signal: str = ""
+    code: int | None = None
+    """Its exit status, where it has one."""
+    seen: tuple[tuple[str, str], ...] = ()
+    """What its node saw at its end: sort (`oom`, `kernel`, `shm`) and text."""
     evidence: tuple[str, ...] = ()
     attempt: int = 1
     """Which start of the ranks by their launcher it was in."""
@@ -66,8 +70,15 @@ def first(
         stop_asked: when a person asked for the stop, or None.
         named: what the head node named, or None.
     """
+    return next(iter(ranked(failures, stop_asked, named)), None)
+
+
+def ranked(
+    failures: Iterable[Failure], stop_asked: float | None, named: Named | None = None
+) -> list[Failure]:
+    """The same, with all that came after the first in that order."""
     counted = [f for f in failures if stop_asked is None or f.t < stop_asked]
-    return min(counted, key=lambda f: (_tier(f), *_order(f, named)), default=None)
+    return sorted(counted, key=lambda f: (_tier(f), *_order(f, named)))
 
 
 def final(failures: Iterable[Failure], attempt: int, gave_up: bool) -> list[Failure]:

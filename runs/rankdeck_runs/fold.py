@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from rankdeck_runs import failures, folded, login_events, node_events, verdict
+from rankdeck_runs.causes import Cause, PastAttempt
 from rankdeck_runs.failures import Failure
 from rankdeck_runs.folded import FoldedNode
-from rankdeck_runs.states import Cause, NodeStatus, PastAttempt, RunSnapshot
+from rankdeck_runs.states import NodeStatus, RunSnapshot
 from rankdeck_runs.values import integer, text
 
 
@@ -59,16 +60,16 @@ class Fold:
         known = self._state.nodes.get(node)
         return known.contiguous if known else 0
 
-    def first_failure(self) -> Failure | None:
-        """The failure that the others followed from, if any."""
+    def failures(self) -> list[Failure]:
+        """All failures in order, that first from which the others followed."""
         state = self._state
         gave_up = any(node.gave_up for node in state.nodes.values())
         final = failures.final(state.failures, state.attempt, gave_up)
-        return failures.first(final, state.stop_asked, state.named)
+        return failures.ranked(final, state.stop_asked, state.named)
 
     def snapshot(self) -> RunSnapshot:
         """All that is known, as one frozen value."""
-        state, first = self._state, self.first_failure()
+        state, first = self._state, next(iter(self.failures()), None)
         ranks = tuple(verdict.rank_status(state, state.ranks[rank], first) for rank in sorted(state.ranks))
         nodes = tuple(
             NodeStatus(
@@ -116,13 +117,15 @@ class Fold:
     def _cause(self, first: Failure | None) -> Cause | None:
         if first is None:
             return None
-        found = self._state.found
-        if found is None or (found.node, found.kind) != (first.node, first.kind):
+        found, about = self._state.found, self._state.found_about
+        if found is None:
             return first.as_cause()
-        if found.rank == first.rank:
+        if about is None:  # a record of before: it was of the failing program's own log
+            about = found.node, found.kind, first.rank if first.rank is None else found.rank
+        if about != (first.node, first.kind, first.rank):
+            return first.as_cause()
+        if first.rank is not None or found.rank is None:
             return found
-        named = self._state.ranks.get(-1 if found.rank is None else found.rank)
-        if first.rank is not None or named is None:
-            return first.as_cause()
         # A launcher named the rank that ended its job: it is told of where that rank is.
-        return replace(found, node=named.node or found.node)
+        named = self._state.ranks.get(found.rank)
+        return replace(found, node=named.node or found.node) if named is not None else first.as_cause()

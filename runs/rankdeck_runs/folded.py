@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rankdeck_runs import layout
+from rankdeck_runs.causes import Cause, CauseKind
 from rankdeck_runs.failures import SKEW_THAT_COUNTS, Failure, Named
-from rankdeck_runs.states import Cause, CauseKind, LauncherStatus, NodeState, RankStatus, SweptProcess
+from rankdeck_runs.states import LauncherStatus, NodeState, RankStatus, SweptProcess
 from rankdeck_runs.transport import Fabric
 from rankdeck_runs.values import integer, integers, number, objects, text
 
@@ -104,6 +105,8 @@ class Folded:
     """What the head node named as the reason to stop all ranks."""
     found: Cause | None = None
     """The cause as the logs told it."""
+    found_about: tuple[str, str, int | None] | None = None
+    """Node, kind and rank of the failure that was the first when it was found: the logs may name another."""
     fabric: Fabric | None = None
     fabric_unused: str = ""
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rankdeck_runs.failures import Failure
-from rankdeck_runs.finding import find_cause
+from rankdeck_runs.cause_watch import CauseWatch
+from rankdeck_runs.finding import Finder
 from rankdeck_runs.gathering import from_all
 from rankdeck_runs.links import Links
 from rankdeck_runs.live import LinkState, LiveRun
@@ -69,7 +69,7 @@ class RunFollower:
         self._transports = TransportWatch(self.writer, targets, whole=whole)
         self._failed = asyncio.Event()
         self._changed = asyncio.Event()
-        self._diagnosed: Failure | None = None
+        self._causes = CauseWatch(self.writer, live, Finder(record, live, links, targets))
 
     async def run(self) -> None:
         """Until the run has ended and all is fetched; cancel it to leave earlier."""
@@ -117,7 +117,7 @@ class RunFollower:
             self.writer.close()
 
     async def _finish(self) -> None:
-        await self._diagnose()
+        await self._causes.look(last=True)
         await self._transports.finish()
         snapshot = self._live.snapshot()
         if all(node.target.fetched for node in self._nodes.values()) and not snapshot.complete:
@@ -168,21 +168,7 @@ class RunFollower:
         while True:
             await self._failed.wait()
             self._failed.clear()
-            await self._diagnose()
-
-    async def _diagnose(self) -> None:
-        failure = self._live.first_failure()
-        if failure is None or failure == self._diagnosed:
-            return
-        known = self._live.snapshot().cause
-        if known is not None and known != failure.as_cause():
-            self._diagnosed = failure
-            return
-        cause = await find_cause(failure, self._record, self._live, self._links, self._targets)
-        self._diagnosed = failure
-        if cause is not None:
-            with contextlib.suppress(OSError):
-                self.writer.own_event("cause_found", **cause.to_json())
+            await self._causes.look()
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

@@ -106,6 +106,9 @@ async def _start_all(
         progress(f"starting {prepared.plan.world_size} ranks on {len(prepared.plan.nodes)} nodes")
         others = {planned.node: start(planned) for planned in prepared.plan.nodes[1:]}
         _, failed = await from_all({head.node: start_head(), **others})
+    except asyncio.CancelledError:
+        events.append(record.events_path, events.make("start_cut_short"))
+        raise
     finally:
         token_path.unlink(missing_ok=True)
     if failed:

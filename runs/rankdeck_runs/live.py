@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -240,10 +240,10 @@ class LiveRun:
         with self._changed:
             return self._fold.last_seq(node)
 
-    def first_failure(self) -> Failure | None:
-        """The failure that the others followed from, if any."""
+    def failures(self) -> Sequence[Failure]:
+        """All failures in order, that first from which the others followed."""
         with self._changed:
-            return self._fold.first_failure()
+            return self._fold.failures()
 
     def _bump(self) -> None:
         self._version += 1

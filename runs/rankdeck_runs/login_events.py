@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from rankdeck_runs.causes import Cause, CauseKind
 from rankdeck_runs.failures import Failure
 from rankdeck_runs.folded import Folded, FoldedNode
-from rankdeck_runs.states import Cause, CauseKind
 from rankdeck_runs.transport import Fabric, Transport
-from rankdeck_runs.values import integer, number, objects, strings, text
+from rankdeck_runs.values import integer, number, objects, text
 
 Event = Mapping[str, Any]
 
@@ -38,12 +38,15 @@ def _stop_ended(state: Folded, event: Event) -> None:
 
 
 def _cause_found(state: Folded, event: Event) -> None:
-    try:
-        kind = CauseKind(text(event, "kind"))
-    except ValueError:
-        return
-    evidence = tuple(strings(event, "evidence"))
-    state.found = Cause(integer(event, "rank"), text(event, "node"), kind, text(event, "message"), evidence)
+    found = Cause.from_json(event)
+    if found is not None:
+        about = event.get("about")
+        state.found = found
+        state.found_about = _about(about) if isinstance(about, dict) else None
+
+
+def _about(about: Mapping[str, Any]) -> tuple[str, str, int | None]:
+    return text(about, "node"), text(about, "kind"), integer(about, "rank")
 
 
 def _note(state: Folded, event: Event) -> None:
@@ -85,8 +88,15 @@ def _start_refused(state: Folded, node: FoldedNode, event: Event) -> None:
     state.failures.append(Failure(number(event, "t") or 0.0, node.name, CauseKind.NODE, node.refused))
 
 
+def _start_cut_short(state: Folded, event: Event) -> None:
+    for node in state.nodes.values():
+        if not node.asked and node.refused is None:
+            node.refused = "its start was cut short: rankdeck was left before this node was asked"
+            state.failures.append(Failure(number(event, "t") or 0.0, node.name, CauseKind.NODE, node.refused))
+
+
 def _node_missing(state: Folded, node: FoldedNode, event: Event) -> None:
-    if node.ended is not None:
+    if node.ended is not None or node.refused is not None:
         return
     node.missing = text(event, "why") or "the node knows nothing of this run"
     if event.get("started") is False:
@@ -105,6 +115,7 @@ def _link_lost(state: Folded, node: FoldedNode, event: Event) -> None:
 
 OF_RUN: Mapping[str, Callable[[Folded, Event], None]] = {
     "run_created": _run_created,
+    "start_cut_short": _start_cut_short,
     "stop_asked": _stop_asked,
     "stop_ended": _stop_ended,
     "cause_found": _cause_found,

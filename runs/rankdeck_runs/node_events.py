@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from rankdeck_runs.causes import CauseKind
 from rankdeck_runs.failures import Failure, Named
 from rankdeck_runs.folded import Folded, FoldedNode
-from rankdeck_runs.states import CauseKind, NodeState, RankState, RankStatus, SweptProcess
+from rankdeck_runs.states import NodeState, RankState, RankStatus, SweptProcess
 from rankdeck_runs.values import integer, integers, number, objects, text
 
 Event = Mapping[str, Any]
@@ -88,14 +89,30 @@ def _rank_ended(state: Folded, node: FoldedNode, event: Event) -> None:
         ended=number(event, "t"),
         out_bytes=integer(event, "out_bytes"),
         err_bytes=integer(event, "err_bytes"),
-        why="",
+        why="" if finished else _who_killed(event, signal),
     )
     state.put(status)
     if ended is RankState.FAILED:
         kind = CauseKind.SIGNAL if signal else CauseKind.EXIT
         how = f"was ended by signal {signal}" if signal else f"ended with status {code}"
         what = {"rank": rank.rank, "signal": signal or "", "attempt": rank.attempt, "may_restart": again}
-        state.fail(node, event, kind, f"rank {rank.rank} {how}", **what)
+        state.fail(node, event, kind, f"rank {rank.rank} {how}", code=code, seen=_seen(event), **what)
+
+
+def _who_killed(event: Event, signal: str | None) -> str:
+    """Who sent a rank the signal that nobody can catch, as far as that is known."""
+    if signal != "KILL":
+        return ""
+    if event.get("asked") is True:
+        return "SIGKILL by rankdeck: its grace was over, or the stop was forced"
+    if any(what == "oom" for what, _ in _seen(event)):
+        return "SIGKILL by the kernel: out of memory"
+    return "SIGKILL, sender unknown"
+
+
+def _seen(event: Event) -> tuple[tuple[str, str], ...]:
+    """What the node saw of a rank's end beside its status: the OOM killer, its kernel's log, /dev/shm."""
+    return tuple((text(each, "what"), text(each, "text")) for each in objects(event, "seen"))
 
 
 def _ended_state(code: int | None, signal: str | None, asked: bool) -> RankState:
@@ -111,6 +128,10 @@ def _rank_unknown(state: Folded, node: FoldedNode, event: Event) -> None:
     if rank is not None and not rank.state.is_terminal:
         why, t = text(event, "why"), number(event, "t")
         state.put(replace(rank, state=RankState.UNKNOWN, ended=t, why=why))
+        said = f"rank {rank.rank} is gone, and its exit status is not to be had: {why}"
+        again = event.get("may_restart") is True
+        what = {"rank": rank.rank, "attempt": rank.attempt, "may_restart": again}
+        state.fail(node, event, CauseKind.UNKNOWN, said, seen=_seen(event), **what)
 
 
 def _start_failed(state: Folded, node: FoldedNode, event: Event) -> None:
@@ -192,6 +213,12 @@ def _record_degraded(state: Folded, node: FoldedNode, event: Event) -> None:
     state.notes.append(f"{node.name}: {text(event, 'what')}")
 
 
+def _may_end_at_logout(state: Folded, node: FoldedNode, event: Event) -> None:
+    note = f"{node.name}: the run may end when you log out: {text(event, 'why')}"
+    if note not in state.notes:
+        state.notes.append(note)
+
+
 def _node_ended(state: Folded, node: FoldedNode, event: Event) -> None:
     node.ended = _ENDED_STATES.get(text(event, "state"), NodeState.UNKNOWN)
     node.ended_at = number(event, "t")
@@ -225,5 +252,6 @@ HANDLERS: Mapping[str, Callable[[Folded, FoldedNode, Event], None]] = {
     "killing": _killing,
     "swept": _swept,
     "record_degraded": _record_degraded,
+    "may_end_at_logout": _may_end_at_logout,
     "node_ended": _node_ended,
 }

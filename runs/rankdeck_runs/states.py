@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from rankdeck_runs.causes import Cause, PastAttempt
 from rankdeck_runs.transport import Fabric, Transport
 
 
@@ -193,68 +194,6 @@ class LauncherStatus:
             "out_log": self.out_log,
             "err_log": self.err_log,
         }
-
-
-class CauseKind(StrEnum):
-    """What sort of first failure ended a run."""
-
-    EXIT = "exit"
-    """A rank ended with a status other than 0."""
-    SIGNAL = "signal"
-    """A signal that we did not send ended a rank."""
-    START = "start"
-    """A program could not be started on a node."""
-    SETUP = "setup"
-    """A line of the profile's `setup` failed on a node."""
-    LAUNCHER = "launcher"
-    """A launcher failed, and no rank of it did."""
-    NODE = "node"
-    """A node refused its start, could not be reached for it, was not ready in time, or was lost."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """Why a run failed: its first failure."""
-
-    rank: int | None
-    """None where no rank was involved."""
-    node: str
-    kind: CauseKind
-    message: str
-    """The failing rank's own last error line where it wrote one."""
-    evidence: tuple[str, ...] = ()
-    """Lines that show it: the end of the error log, the exit status."""
-
-    def to_json(self) -> dict[str, Any]:
-        """The `cause` of `show --json`."""
-        return {
-            "rank": self.rank,
-            "node": self.node,
-            "kind": str(self.kind),
-            "message": self.message,
-            "evidence": list(self.evidence),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class PastAttempt:
-    """A start of all ranks by their launcher that is over, and why the next one began."""
-
-    attempt: int
-    """From 1."""
-    cause: Cause | None = None
-    """Its first failure; None where none was seen (a node has left)."""
-
-    @property
-    def text(self) -> str:
-        """What ended it, in words."""
-        if self.cause is None:
-            return f"attempt {self.attempt} ended: a node joined anew"
-        return f"attempt {self.attempt} ended: {self.cause.message} ({self.cause.node})"
-
-    def to_json(self) -> dict[str, Any]:
-        """The entry in `earlier_attempts` of `show --json`."""
-        return {"attempt": self.attempt, "cause": self.cause.to_json() if self.cause else None}
 
 
 @dataclass(frozen=True, slots=True)

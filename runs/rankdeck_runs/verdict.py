@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rankdeck_runs.causes import CauseKind
 from rankdeck_runs.failures import Failure
 from rankdeck_runs.folded import Folded, FoldedNode
 from rankdeck_runs.states import NodeState, NodeStatus, RankState, RankStatus, RunState, Timing
@@ -82,7 +83,7 @@ def _ended_run(
     nodes: Sequence[NodeStatus], ranks: Sequence[RankStatus], first: Failure | None, asked: bool
 ) -> RunState:
     if first is not None:
-        return RunState.FAILED
+        return RunState.UNKNOWN if first.kind is CauseKind.UNKNOWN else RunState.FAILED
     states = {node.state for node in nodes}
     if asked and states & {NodeState.STOPPED, NodeState.FAILED}:
         return RunState.STOPPED

@@ -46,6 +46,14 @@ def test_a_start_that_never_becomes_whole_names_the_node(session: Client) -> Non
         assert run.events("rank_started") == []
 
 
+def test_a_node_that_is_late_has_failed_and_the_others_were_stopped(session: Client) -> None:
+    plans = node_plans(WAIT, WAIT, barrier=4.0)
+    plans[1]["setup"] = ["sleep 600"]
+    head, late = start_all(session, plans)
+    assert (late.end(), head.end()) == ("failed", "stopped")
+    assert late.event("stopping")["why"] == "not_ready"
+
+
 def test_a_node_that_cannot_reach_the_head_says_so(session: Client) -> None:
     plans = node_plans(WAIT, WAIT, barrier=0.5)
     with socket.socket() as unused:
@@ -181,7 +189,7 @@ def test_a_silent_node_is_told_of_and_then_given_up(session: Client) -> None:
     finally:
         os.kill(runs[1].supervisor, signal.SIGCONT)
     session.ask("ping")
-    assert runs[1].end() == "stopped"
+    assert runs[1].end() == "failed"
 
 
 def test_a_short_silence_ends_nothing(session: Client, tmp_path: Path) -> None:

@@ -37,6 +37,30 @@ def test_a_traceback_is_shown_and_its_error_said_once(rankdeck: Shell) -> None:
     ]
 
 
+def test_why_and_where_and_who_followed(rankdeck: Shell) -> None:
+    record = write_run(rankdeck.folder / "data", RUN)
+    happen(record, [*started(record), *ended(record, {0: 1, 1: 1, 2: 1, 3: 1})])
+    error = "KeyError: 'shard-00317'"
+    log(record, 2, f"Traceback (most recent call last):\n{error}\n".encode(), "err")
+    proof = {"text": error, "log": "rank-00002.err", "offset": 35, "rank": 2, "stream": "err"}
+    seen = {"text": "memory.events: oom_kill 0 -> 1", "log": "", "offset": None, "rank": None, "stream": ""}
+    cause = {"rank": 2, "node": "n2", "kind": "exit", "message": error, "evidence": ["exit status 1", error]}
+    cause |= {"reason": "exception", "said": "a Python exception ended it", "proofs": [proof, seen]}
+    cause |= {"followers": [{"ranks": [0, 1, 3], "said": "it lost the connection to another rank"}]}
+    about = {"node": "n1", "kind": "exit", "rank": 0}
+    happen(record, [{"ev": "cause_found", "t": BEGIN + 62, "about": about, **cause}])
+    shown = rankdeck("show", RUN, "--offline").stdout
+    assert shown[shown.index("cause ") : shown.index("NODE ")].rstrip().splitlines() == [
+        f"cause rank 2 on n2: {error}",
+        "  why: a Python exception ended it",
+        "  see: logs/rank-00002.err, byte 35",
+        "  see: memory.events: oom_kill 0 -> 1",
+        "  then ranks 0-1,3: it lost the connection to another rank",
+        "    exit status 1",
+    ]
+    assert json.loads(rankdeck("show", RUN, "--offline", "--json").stdout)["cause"] == cause
+
+
 def test_without_an_error_the_last_lines_of_stderr_are_shown(rankdeck: Shell) -> None:
     status = "ended by SIGKILL"
     lines = [f"step {n}" for n in range(30)]

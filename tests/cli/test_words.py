@@ -21,8 +21,8 @@ def test_times_that_no_calendar_holds() -> None:
 
 def test_ranks() -> None:
     assert wording.ranks_of("0,3-5, 4", range(8)) == (0, 3, 4, 5)
-    assert wording.as_ranges([5, 3, 4, 0, 4]) == "0,3-5"
-    assert wording.as_ranges([]) == "none"
+    assert words.as_ranges([5, 3, 4, 0, 4]) == "0,3-5"
+    assert words.as_ranges([]) == "none"
 
 
 @pytest.mark.parametrize("text", ["", "a", "1,", "1-", "-1", "5-3", "8", "0-99999999999999", "1.5", "٣"])

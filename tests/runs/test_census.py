@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from rankdeck_runs.states import CauseKind, RankState, RunState
+from rankdeck_runs.causes import CauseKind
+from rankdeck_runs.states import RankState, RunState
 from runs.waiting import finished, launched
 
 NVIDIA_SMI = """#!/bin/sh

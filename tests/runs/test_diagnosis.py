@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from rankdeck_runs.causes import CauseKind
 from rankdeck_runs.diagnosis import LONGEST_MESSAGE, MOST_EVIDENCE, explain
 from rankdeck_runs.failures import Failure
-from rankdeck_runs.states import CauseKind
 
 EXIT = Failure(1.0, "n1", CauseKind.EXIT, "rank 3 ended with status 1", rank=3)
 KILLED = Failure(1.0, "n1", CauseKind.SIGNAL, "rank 3 was ended by signal KILL", rank=3, signal="KILL")

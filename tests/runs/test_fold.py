@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankdeck_runs import events
+from rankdeck_runs.causes import CauseKind
 from rankdeck_runs.events import fold
 from rankdeck_runs.fold import Fold
-from rankdeck_runs.states import CauseKind, NodeState, RankState, RunState
+from rankdeck_runs.states import NodeState, RankState, RunState
 
 
 class Story:
@@ -125,12 +126,23 @@ def test_show_json_has_what_is_promised(story):
         "err_bytes": 0,
     }.items() <= shown["ranks"][2].items()
     assert shown["ranks"][2]["started"] == "1970-01-01T00:16:50.000000Z"
-    assert set(shown["cause"]) == {"rank", "node", "kind", "message", "evidence"}
+    assert set(shown["cause"]) == {
+        *("rank", "node", "kind", "message", "evidence", "reason", "said", "proofs", "followers")
+    }
 
 
 def test_a_signal_leaves_no_exit_code(story):
     rank = story.running().ended(1, None, "KILL").snapshot.ranks[1]
     assert (rank.state, rank.exit_code, rank.signal) == (RankState.FAILED, None, "KILL")
+
+
+def test_who_sent_the_kill_is_told_as_far_as_known(story):
+    story.running().ended(0, signal="KILL", asked=True).ended(1, signal="KILL").ended(2, signal="KILL")
+    story.events[-1]["seen"] = [{"what": "oom", "text": "/x/memory.events: oom_kill 0 -> 1"}]
+    story.ended(3, signal="TERM", asked=True)
+    whys = [rank.why for rank in story.snapshot.ranks]
+    assert whys[0].startswith("SIGKILL by rankdeck")
+    assert whys[1:] == ["SIGKILL, sender unknown", "SIGKILL by the kernel: out of memory", ""]
 
 
 def test_the_first_failure_by_time_is_the_cause(story):
@@ -370,6 +382,29 @@ def test_an_unknown_exit_is_neither_success_nor_failure(story):
     assert snapshot.ranks[3].exit_code is None
     assert snapshot.state is RunState.UNKNOWN
     assert snapshot.exit_status == 1
+    assert (snapshot.cause.rank, snapshot.cause.kind) == (3, CauseKind.UNKNOWN)
+    assert "it is gone" in snapshot.cause.message
+
+
+def test_the_rank_of_unknown_end_is_named_above_those_stopped_for_it(story):
+    story.running()
+    story.node("n2", "rank_unknown", rank=3, why="its shim and the program have gone")
+    story.node("n2", "stopping", why="rank_failed", rank=3, signal="TERM", grace=5)
+    story.ended(0, code=1).ended(1, signal="TERM", asked=True).ended(2, signal="TERM", asked=True)
+    snapshot = story.snapshot
+    assert (snapshot.cause.rank, snapshot.cause.node, snapshot.cause.kind) == (3, "n2", CauseKind.UNKNOWN)
+
+
+def test_a_launch_that_was_left_in_its_midst_says_so(story):
+    story.created().login("start_asked", node="n1").login("start_cut_short")
+    snapshot = story.snapshot
+    assert (snapshot.cause.node, snapshot.cause.kind) == ("n2", CauseKind.NODE)
+    assert "cut short" in snapshot.cause.message
+    assert snapshot.nodes[1].state is NodeState.FAILED
+    story.login("node_missing", node="n2", why="it knows nothing of this run", started=False)
+    assert story.snapshot.cause == snapshot.cause
+    story.node("n1", "node_ended", state="stopped")
+    assert story.state is RunState.FAILED
 
 
 def test_a_node_that_knows_nothing_leaves_its_ranks_lost(story):

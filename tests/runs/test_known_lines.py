@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankdeck_runs.causes import CauseKind
 from rankdeck_runs.diagnosis import explain, told_elsewhere
 from rankdeck_runs.events import fold
 from rankdeck_runs.failures import Failure
 from rankdeck_runs.known_lines import rank_ended, sort
-from rankdeck_runs.states import CauseKind, RunState
+from rankdeck_runs.states import RunState
 from runs.waiting import finished, launched
 
 EXIT = Failure(1.0, "n1", CauseKind.EXIT, "rank 0 ended with status 1", rank=0)

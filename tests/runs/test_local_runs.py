@@ -13,10 +13,11 @@ import pytest
 from rankdeck_profiles.errors import ProfileError
 from rankdeck_profiles.library import Library
 from rankdeck_profiles.model import OnRankFailure, StopPolicy
+from rankdeck_runs.causes import CauseKind
 from rankdeck_runs.engine import Engine
 from rankdeck_runs.errors import LaunchError, PrepareError
 from rankdeck_runs.live import LinkState
-from rankdeck_runs.states import CauseKind, NodeState, RankState, RunState
+from rankdeck_runs.states import NodeState, RankState, RunState
 from runs.waiting import LIMIT, finished, launched, wait_for
 
 

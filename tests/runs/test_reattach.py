@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from rankdeck_runs import events, follow
+from rankdeck_runs.causes import CauseKind
 from rankdeck_runs.engine import Engine
 from rankdeck_runs.live import LinkState, LiveRun
 from rankdeck_runs.record import Record
 from rankdeck_runs.runwriter import RunWriter
-from rankdeck_runs.states import CauseKind, NodeState, RankState, RunState
+from rankdeck_runs.states import NodeState, RankState, RunState
 from runs.waiting import LIMIT, finished, launched, wait_for
 
 FOLLOWER = """

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from rankdeck_profiles.model import Profile, StopPolicy
-from rankdeck_runs.states import CauseKind, RankState, RunState
+from rankdeck_runs.causes import CauseKind
+from rankdeck_runs.states import RankState, RunState
 from runs import waiting
 from runs.waiting import finished, launched, wait_for
 

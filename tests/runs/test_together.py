@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from rankdeck_profiles.model import Profile, StopPolicy
-from rankdeck_runs.states import CauseKind, NodeState, RankState, RunState
+from rankdeck_runs.causes import CauseKind
+from rankdeck_runs.states import NodeState, RankState, RunState
 from runs.waiting import LIMIT, finished, launched, wait_for
 
 pytestmark = pytest.mark.timeout(240)

@@ -13,7 +13,7 @@ from rankdeck_tui.logs.tiles import Stream, Target
 from rankdeck_tui.screens.run import RunScreen
 from rankdeck_tui.widgets.log_board import LogBoard
 from rankdeck_tui.widgets.rank_grid import RankGrid
-from tui.deck import deck, sees, until
+from tui.deck import deck, sees, text, until
 from tui.records import BEGIN, ended, happen, log, started, write_run
 
 NOW = BEGIN + 125
@@ -61,6 +61,32 @@ async def test_the_failed_rank_s_stderr_comes_up(place: Path, rank: int, size: t
         assert board_of(app).tile is not None
         assert board_of(app).tile.target == Target(rank)
         assert app.screen.query_one(RankGrid).cursor == rank
+
+
+async def test_the_line_that_says_why_is_one_key_away(place: Path) -> None:
+    record = running(place)
+    app = deck(place, record.id, now=NOW)
+    live = app.engine.attach(record.id)
+    words = b"warming up\n" * 3000 + b"ValueError: the loss is not a number\n" + b"bye\n" * 3000
+    at = words.index(b"ValueError")
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "step 1")
+        fail(record, live, 6, words)
+        proof = {"text": "ValueError: ...", "log": "rank-00006.err", "offset": at, "rank": 6, "stream": "err"}
+        found = {"rank": 6, "node": "n2", "kind": "exit", "message": "ValueError: the loss is not a number"}
+        more = {"reason": "exception", "said": "a Python exception ended it", "proofs": [proof]}
+        groups = [{"ranks": [0, 1, 2], "said": "it lost the connection to another rank"}]
+        about = {"node": "n2", "kind": "exit", "rank": 6}
+        live.apply({"ev": "cause_found", "about": about, "followers": groups, **found, **more})
+        await sees(pilot, "A Python exception ended it", f"logs/rank-00006.err, byte {at}", "then ranks 0-2")
+        await until(pilot, lambda: "bye" in text(app))
+        await pilot.press("E")
+        await until(pilot, lambda: "warming up" in text(app))
+        tile = board_of(app).tile
+        assert tile is not None
+        assert (tile.target, tile.stream) == (Target(6), Stream.ERR)
+        assert tile.view.hit is not None
+        assert tile.view.hit.data == b"ValueError: the loss is not a number"
 
 
 async def test_of_a_rank_without_stderr_the_output_comes_up(place: Path) -> None:

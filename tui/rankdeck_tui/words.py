@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,3 +105,14 @@ def gpus_of(node: PoolNode) -> str:
     if node.gpus is not None:
         return ",".join(map(str, node.gpus))
     return "all but " + ",".join(map(str, node.hidden_gpus)) if node.hidden_gpus else "all"
+
+
+def as_ranges(numbers: Iterable[int]) -> str:
+    """Numbers as a list with ranges: `0,3-5`; `none` for no numbers."""
+    runs: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs) or "none"

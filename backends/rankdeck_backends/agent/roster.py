@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from . import launch, mpirun, processes, seats, signals
+from . import launch, mpirun, processes, seats, signals, witness
 from .lookout import Lookout
 from .ranks import ENDED, RUNNING, WAITING, Launcher, Rank
 from .run_folder import read_json, write_json
@@ -210,7 +210,9 @@ class Roster:
             self.record_end(rank, {"rank": rank.rank, "exit_code": None, "signal": None})
             return
         rank.state = ENDED
-        self._events.append("rank_unknown", rank=rank.rank, why=why, **rank.told)
+        more = dict(rank.told, may_restart=True) if rank.may_restart else rank.told
+        more = dict(more, **witness.of_end(self._folder, rank, None))
+        self._events.append("rank_unknown", rank=rank.rank, why=why, **more)
         if not rank.may_restart:
             self.failed = True
             self._on_failure("rank_failed", rank.rank)
@@ -225,8 +227,10 @@ class Roster:
         stopped = rank.asked_at is not None and record.get("t", time.time()) >= rank.asked_at
         rank.ended_well = record["exit_code"] == 0 or rank.finished
         more = dict(rank.told, finished=True) if rank.finished else rank.told
-        if not rank.ended_well and not stopped and self._may_restart(rank, record):
-            more = dict(more, may_restart=True)
+        if not rank.ended_well and not stopped:
+            more = dict(more, **witness.of_end(self._folder, rank, record["signal"]))
+            if self._may_restart(rank, record):
+                more = dict(more, may_restart=True)
         self._events.append(
             "rank_ended",
             rank=rank.rank,

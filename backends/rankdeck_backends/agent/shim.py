@@ -9,7 +9,18 @@ import sys
 import time
 from collections import namedtuple
 
-from . import control, descriptors, environment, execute, mpirun, placeholders, processes, seats, signals
+from . import (
+    control,
+    descriptors,
+    environment,
+    execute,
+    mpirun,
+    placeholders,
+    processes,
+    seats,
+    signals,
+    witness,
+)
 from .encoding import printable, raw
 from .execute import CannotRun
 from .relay import FORWARDED, RELAY_GONE, end_like, signal_at_parents_end
@@ -179,6 +190,7 @@ class Shim:
             shim_pid=os.getpid(),
             shim_start=processes.start_of(os.getpid()),
             boot=processes.boot_id(),
+            memory=witness.memory_events(),
             host=os.uname().nodename,
             t=round(time.time(), 6),
         )

@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 
-from . import descriptors, environment, files, mpirun, processes, signals
+from . import descriptors, environment, files, mpirun, processes, signals, staying
 from .encoding import raw, text
 from .errors import AgentError
 from .requests import field
@@ -247,7 +247,7 @@ def _supervise(folder, plan, secrets, resumed, ready):
         descriptors.point(trouble, 2)
         descriptors.close_all_but((ready,))
         base = environment.without(environment.inherited(), plan["remove"])
-        supervisor = Supervisor(folder, plan, base, secrets)
+        supervisor = Supervisor(folder, plan, base, secrets, staying.leave_session(plan["run"]))
         supervisor.run(resumed, ready)
         os._exit(0)
     except Exception:  # noqa: BLE001 - a process's boundary

@@ -45,7 +45,7 @@ class Supervisor:
         starting, together: how it comes to run ranks, and its part in what all nodes do.
     """
 
-    def __init__(self, folder, plan, base, secrets):
+    def __init__(self, folder, plan, base, secrets, at_logout=""):
         """Prepare; nothing is started yet.
 
         Args:
@@ -53,6 +53,7 @@ class Supervisor:
             plan: the node's plan.
             base: the node's environment (bytes), what is removed already left out.
             secrets: {NAME: value}, kept in memory only.
+            at_logout: why it may be ended when its user logs out; empty where it is not.
         """
         self.folder = folder
         self.plan = plan
@@ -67,6 +68,7 @@ class Supervisor:
         self.finishing = Finishing(self)
         self.starting = Starting(self, base, secrets)
         self.together = Together(self)
+        self._at_logout = at_logout
         self._degraded = set()
         self._desk = None
         self._state = ("starting", None)
@@ -99,6 +101,8 @@ class Supervisor:
             resume(self)
         else:
             self.events.append("supervisor_started", pid=os.getpid(), boot=processes.boot_id())
+        if self._at_logout:
+            self.events.append("may_end_at_logout", why=self._at_logout)
         self._desk = Desk(self)
         self.together.begin(resumed)
         if self.ending.phase == NOT_ENDING:
@@ -128,10 +132,15 @@ class Supervisor:
             pass
 
     def _final_state(self):
-        if self.ending.asked or (self.ending.begun and self.ending.begun["by"]):
+        if self.ending.asked or self._ends_for_another():
             return "stopped"
         ended = len(self.roster.in_state(ENDED)) == len(self.roster.ranks)
         return "succeeded" if ended and not self.roster.failed and not self.ending.left else "failed"
+
+    def _ends_for_another(self):
+        """Whether the stop began on another node: the one that all name as late or lost has failed itself."""
+        peer = self.ending.begun["by"].get("peer") if self.ending.begun else None
+        return peer is not None and peer != self.plan["node"]
 
     def result(self):
         """What those hear who wait for the end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rankdeck_profiles.errors import RankdeckError
+from rankdeck_tui import words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,18 +69,7 @@ def ranks_of(text: str, known: Iterable[int]) -> tuple[int, ...]:
         for edge in (first, last):
             if not existing or not existing[0] <= edge <= existing[-1]:
                 raise RankSetError(
-                    f"--rank {text!r}: there is no rank {edge}", f"ranks here: {as_ranges(existing)}"
+                    f"--rank {text!r}: there is no rank {edge}", f"ranks here: {words.as_ranges(existing)}"
                 )
         wanted.update(range(first, last + 1))
     return tuple(sorted(wanted.intersection(existing)))
-
-
-def as_ranges(numbers: Iterable[int]) -> str:
-    """Numbers as a list with ranges: `0,3-5`; `none` for no numbers."""
-    runs: list[tuple[int, int]] = []
-    for number in sorted(set(numbers)):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], number)
-        else:
-            runs.append((number, number))
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs) or "none"

@@ -131,6 +131,14 @@ class LogView:
         self.wrap = not self.wrap
         self.left = self._skip = 0
 
+    def show_line(self, offset: int) -> None:
+        """Go to the line that begins at a byte offset, without a filter, and mark it."""
+        self.set_filter(None)
+        self.cancel_search()
+        lines = self.source.after(offset, 1)
+        if lines:
+            self._go_to(lines[0])
+
     def set_filter(self, pattern: Pattern | None) -> None:
         """Show only the lines that the pattern keeps; None: all."""
         if isinstance(self.source, Filtered):
@@ -195,12 +203,15 @@ class LogView:
             side = "above" if self._backwards else "below"
             self.no_hit = f"no {'more hits' if self.hit else 'hit'} {side}"
             return True
-        self.hit = hit
+        self._go_to(hit)
+        return True
+
+    def _go_to(self, line: Line) -> None:
+        self.hit = line
         self.pause()
         self._cache.clear()
-        self._top, self._skip = hit.offset, 0
+        self._top, self._skip = line.offset, 0
         self._up_lines(self._height // 3)
-        return True
 
     def _up_lines(self, count: int) -> None:
         lines = self.source.before(self._top, count)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 from textual import on, work
@@ -14,12 +13,14 @@ from textual.message import Message
 
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_runs import layout
-from rankdeck_runs.live import LiveRun, Sample
+from rankdeck_runs.live import LiveRun
 from rankdeck_runs.states import RunSnapshot
 from rankdeck_tui.logs.of_run import RunLogs
 from rankdeck_tui.logs.tiles import Stream, Target
 from rankdeck_tui.screens import run_keys, run_titles
 from rankdeck_tui.screens.base import DeckScreen
+from rankdeck_tui.screens.run_ages import Ages
+from rankdeck_tui.screens.run_logs_wanted import launcher_of, proofs_of
 from rankdeck_tui.widgets.banner import Banner
 from rankdeck_tui.widgets.bars import KeyBar, TitleBar
 from rankdeck_tui.widgets.event_feed import EventFeed
@@ -66,8 +67,8 @@ class RunScreen(DeckScreen):
         """The tiles as this screen opened them; once they are others, they are the person's."""
         self._failed: tuple[int, Stream] | None = None
         """The failed rank's log that was brought up."""
-        self._came: dict[str, tuple[Sample, float]] = {}
-        """Node -> its latest sample and when it was first seen here: ages by our own clock."""
+        self._proof = 0
+        self._ages = Ages()
 
     # What is on screen.
 
@@ -166,7 +167,7 @@ class RunScreen(DeckScreen):
         version, snapshot, now = live.version, live.snapshot(), self.deck.now()
         look = self.deck.look
         links, samples = live.links, live.samples
-        ages = self._ages(samples)
+        ages = self._ages.of(samples, now)
         left, right = run_titles.title(snapshot, links, ages, look, now)
         if live.unwritten:
             right = run_titles.unwritten(live.unwritten, look)
@@ -199,13 +200,6 @@ class RunScreen(DeckScreen):
         wanted = (len(snapshot.nodes) if snapshot else 0) + 3
         most = self.size.height * 4 // 10 if self.size.width >= 100 else 8
         self.query_one(RankGrid).styles.height = max(5, min(wanted, most))
-
-    def _ages(self, samples: Mapping[str, Sample]) -> dict[str, float]:
-        clock = self.deck.now()
-        for node, sample in samples.items():
-            if node not in self._came or self._came[node][0] is not sample:
-                self._came[node] = (sample, clock)
-        return {node: clock - came for node, (_, came) in self._came.items()}
 
     # Logs.
 
@@ -261,9 +255,11 @@ class RunScreen(DeckScreen):
     # Keys.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A run that has ended can't be stopped; tabs are for narrow screens."""
+        """What ended can't be stopped, what did not fail not be explained; tabs are for narrow screens."""
         if action == "stop":
             return self.live is None or not self.live.snapshot().state.is_terminal
+        if action == "proof":
+            return self.live is not None and bool(proofs_of(self.live.snapshot()))
         if action == "connect":
             return self.live is not None and any(link.needs_person for link in self.live.links.values())
         return self.size.width < 100 if action == "tab" else True
@@ -325,14 +321,24 @@ class RunScreen(DeckScreen):
         snapshot = grid.snapshot
         if snapshot is None or not snapshot.ranks:
             return
-        node = snapshot.ranks[grid.cursor].node
-        launchers = [entry for entry in snapshot.launchers if entry.node == node] or list(snapshot.launchers)
-        if not launchers:
+        target = launcher_of(snapshot, grid.cursor)
+        if target is None:
             self.notify("This run has no launcher: each supervisor starts its ranks itself.", markup=False)
             return
-        board.open(Target(node=launchers[0].node, process=launchers[0].process), stream=Stream.BOTH)
+        board.open(target, stream=Stream.BOTH)
         self._go_to_tab(0)
         board.focus()
+
+    def action_proof(self) -> None:
+        """To the line that the cause stands in; again: to the next one."""
+        proofs = proofs_of(self.live.snapshot()) if self.live is not None else ()
+        if not proofs:
+            self.notify("No log line tells why.", markup=False)
+            return
+        target, stream, offset = proofs[self._proof % len(proofs)]
+        self._proof += 1
+        self.board.show_line(target, stream, offset)
+        self._go_to_tab(0)
 
     def action_stop(self) -> None:
         """Ask, then stop."""

@@ -13,6 +13,7 @@ BINDINGS: list[BindingType] = [
         tooltip="Open the logs of the next failed or lost rank",
         id="run.next_bad",
     ),
+    Binding("E", "proof", "why", tooltip="To the log line that says why it failed", id="run.proof"),
     Binding(
         "f",
         "full",

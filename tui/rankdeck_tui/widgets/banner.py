@@ -6,7 +6,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from rankdeck_runs.states import RunSnapshot, RunState
-from rankdeck_tui import words
+from rankdeck_tui import causes, words
 from rankdeck_tui.look import Look, draw, marks
 from rankdeck_tui.look.draw import Part, Parts
 from rankdeck_tui.widgets.painted import Painted
@@ -30,10 +30,14 @@ def banner_lines(snapshot: RunSnapshot, look: Look, *, rows: int) -> tuple[Parts
     timing = snapshot.timing
     took = None if timing.started is None or timing.ended is None else timing.ended - timing.started
     if cause is not None:
-        where = f"rank {cause.rank} on {cause.node}" if cause.rank is not None else cause.node
+        where = causes.where(cause)
         verb = "failed" if snapshot.state is RunState.FAILED else "failed first"
         title: Parts = [(f" {look.glyphs.failed} {where} {verb} ", ink.danger_title)]
         lines: list[Parts] = [[(cause.message, ink.bad)]]
+        if cause.said:
+            at = f" ({cause.proofs[0].place})" if cause.proofs and cause.proofs[0].place else ""
+            lines.append([(causes.why(cause), ink.text), (at, ink.dim)])
+        lines += [[(text, ink.dim)] for text in causes.followers(cause)]
         lines += [[(text, ink.text)] for text in cause.evidence if text.strip() != cause.message.strip()]
         return title, lines[: max(1, min(rows, MOST_EVIDENCE + 1))]
     network: list[Parts] = [[(snapshot.fabric_unused, ink.bad)]] if snapshot.fabric_unused else []

@@ -172,6 +172,8 @@ def _start_refused(event: Mapping[str, Any]) -> Said:
 _TOLD: Final = {
     "run_created": lambda e: ("run recorded", "dim"),
     "start_asked": lambda e: ("start asked", "dim"),
+    "may_end_at_logout": lambda e: (f"may end when you log out: {text(e, 'why')}", "bad"),
+    "start_cut_short": lambda e: ("rankdeck was left before it had asked every node to start", "bad"),
     "start_accepted": lambda e: ("started its supervisor", "dim"),
     "start_refused": _start_refused,
     "node_missing": lambda e: (f"knows nothing of the run: {text(e, 'why')}", "warn"),

@@ -164,6 +164,13 @@ class LogBoard(Painted, can_focus=True):
                 self.focused_tile = index
         self.open(target, stream=stream)
 
+    def show_line(self, target: Target, stream: Stream, offset: int) -> None:
+        """Show a log at the line that begins at a byte offset."""
+        self.bring(target, stream)
+        if self.view is not None:
+            self.view.show_line(offset)
+            self._repaint_tiles()
+
     def tick(self) -> None:
         """Look for new bytes in all tiles, and repaint those that changed."""
         changed: list[Region] = []

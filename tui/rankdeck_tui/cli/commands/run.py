@@ -6,6 +6,7 @@ import errno
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
+from rankdeck_tui import causes
 from rankdeck_tui.cli import output
 from rankdeck_tui.cli.exits import (
     EXIT_FAILED,
@@ -101,10 +102,9 @@ def _told(end: End, snapshot: RunSnapshot) -> int:
         )
         return EXIT_UNREACHED
     if snapshot.cause is not None:
-        where = (
-            snapshot.cause.node
-            if snapshot.cause.rank is None
-            else f"rank {snapshot.cause.rank} on {snapshot.cause.node}"
-        )
-        output.error(f"{where}: {snapshot.cause.message}", f"'rankdeck show {snapshot.id}' has more")
+        cause = snapshot.cause
+        told = [f"{causes.where(cause)}: {cause.message}"]
+        told += [cause.said] if cause.said else []
+        told += causes.places(cause)[:1] + causes.followers(cause)
+        output.error("\n  ".join(told), f"'rankdeck show {snapshot.id}' has more")
     return EXIT_INTERRUPTED if end is End.STOPPED else snapshot.exit_status

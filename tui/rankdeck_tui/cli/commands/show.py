@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 from rankdeck_runs import known_lines
 from rankdeck_runs.sanitise import plain
-from rankdeck_tui import words
-from rankdeck_tui.cli import output, wording
+from rankdeck_tui import causes, words
+from rankdeck_tui.cli import output
 from rankdeck_tui.cli.parser import add_json, add_run
 from rankdeck_tui.cli.surroundings import run_home
 from rankdeck_tui.cli.syncing import synced
 
 if TYPE_CHECKING:
+    from rankdeck_runs.causes import Cause
     from rankdeck_runs.record import Record
-    from rankdeck_runs.states import Cause, RankStatus, RunSnapshot
+    from rankdeck_runs.states import RankStatus, RunSnapshot
     from rankdeck_tui.cli.parser import CommandParser
 
 DESCRIPTION = (
@@ -61,7 +62,7 @@ def run(args: Namespace) -> int:
     output.print_table(
         ("NODE", "STATE", "ADDRESS", "RANKS", ""),
         [
-            (node.name, str(node.state), node.address, wording.as_ranges(node.ranks), node.message)
+            (node.name, str(node.state), node.address, words.as_ranges(node.ranks), node.message)
             for node in snapshot.nodes
         ],
     )
@@ -93,8 +94,14 @@ def _print_head(snapshot: RunSnapshot) -> None:
 
 
 def _print_cause(cause: Cause, record: Record) -> None:
-    where = cause.node if cause.rank is None else f"rank {cause.rank} on {cause.node}"
-    print(f"{output.paint('cause', output.RED, sys.stdout)} {output.printable(f'{where}: {cause.message}')}")
+    said = f"{causes.where(cause)}: {cause.message}"
+    print(f"{output.paint('cause', output.RED, sys.stdout)} {output.printable(said)}")
+    if cause.said:
+        print(output.printable(f"  why: {cause.said}"))
+    for place in causes.places(cause):
+        print(output.printable(f"  see: {place}"))
+    for group in causes.followers(cause):
+        print(output.printable(f"  {group}"))
     said = cause.message.strip()
     told = [line for line in cause.evidence if line.strip() != said]
     if cause.rank is not None and (not cause.evidence or cause.evidence[0].strip() == said):
