@@ -85,7 +85,8 @@ def _ranks(trial: Trial) -> Iterator[str]:
             yield f"{told}; {itself}"
         if end is not None and shown["exit_code"] not in (None, end[0]) and not killed:
             yield f"{told}; {itself}"
-        if end == (0, "own") and state not in ("succeeded",) and not killed and not unseen:
+        told_to_end = state == "stopped" and _reason_to_end(trial)  # it ended by itself, after it was told to
+        if end == (0, "own") and state != "succeeded" and not told_to_end and not killed and not unseen:
             yield f"{told}; {itself}"
         if state in ("unknown", "lost") and not unseen:
             yield f"{told}; {itself}"

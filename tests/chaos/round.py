@@ -119,8 +119,13 @@ class Round:
     def _on_run(self, strike: Strike, trial: Trial) -> None:
         what = ON_RUNS[strike.kind](trial, self.dice, now() - self._began)
         self._note(f"{trial.shape.tag}: {strike.kind}: {what or 'there is none'}")
-        if what:
-            self.events[strike.kind] += 1
+        if not what:
+            return
+        self.events[strike.kind] += 1
+        if strike.kind == "kill session":  # whose it was is not known
+            for other in self.trials:
+                if other is not trial and trial.hits[-1].node in other.shape.nodes:
+                    other.hits.append(trial.hits[-1])
 
     def _on_node(self, strike: Strike, waiting: list[tuple[Callable[[], bool], Callable[[], None]]]) -> None:
         node = self.ground.cluster.node(strike.node) if strike.node else None
@@ -131,9 +136,8 @@ class Round:
             if not strike.node or strike.node in trial.shape.nodes:
                 trial.hit(now() - self._began, strike.kind, strike.node)
         self.ground.strike(strike)
-        self._note(
-            f"{strike.node or 'login side'}: {strike.kind} for {strike.lasts:.1f} s, {strike.seconds:+g}"
-        )
+        jumped = f", by {strike.seconds:+g} s" if strike.kind == "jump" else ""
+        self._note(f"{strike.node or 'login side'}: {strike.kind} for {strike.lasts:.1f} s{jumped}")
         self.events[strike.kind] += 1
         due = now() + strike.lasts
         waiting.append((lambda: now() >= due, lambda: self._heal(strike)))

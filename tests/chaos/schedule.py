@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chaos.trial import Shape
 
-RUNS = 3
+RUNS = 4
 """Beside one that nothing is done to, and that must live on while others are stopped."""
 
 RUN_STRIKES = {
@@ -68,19 +68,24 @@ class Schedule:
         shapes = [
             Shape.draw(dice, f"chaos-{seed}-{number}-{run}", nodes, run == RUNS) for run in range(RUNS + 1)
         ]
-        strikes = [_on_run(dice, run) for run in range(RUNS) for _ in range(dice.randint(1, 3))]
+        strikes = [_on_run(dice, run, shapes[run]) for run in range(RUNS) for _ in range(dice.randint(2, 4))]
         strikes += _on_nodes(dice, nodes, clock, long)
         launches = [dice.uniform(0, 3) for _ in shapes]
         return cls(tuple(shapes), tuple(launches), tuple(strikes))
 
 
-def _on_run(dice: random.Random, run: int) -> Strike:
+def _on_run(dice: random.Random, run: int, shape: Shape) -> Strike:
     early = dice.random() < 0.15
-    return Strike(_drawn(dice, RUN_STRIKES), dice.uniform(0.2, 6 if early else 4), run, early=early)
+    kinds = dict(RUN_STRIKES)
+    if shape.client == "detach" and not early:  # nobody is there then
+        del kinds["kill client"]
+    if shape.client != "follow":
+        del kinds["interrupt"]
+    return Strike(_drawn(dice, kinds), dice.uniform(0.2, 6 if early else 4), run, early=early)
 
 
 def _on_nodes(dice: random.Random, nodes: list[str], clock: str, long: bool) -> list[Strike]:
-    struck = dice.sample(nodes, dice.choice((0, 1, 1, 2)))
+    struck = dice.sample(nodes, dice.choice((0, 1, 2, 3)))
     return [_on_node(dice, node, clock, long) for node in struck]
 
 
