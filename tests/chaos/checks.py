@@ -102,7 +102,8 @@ def _logs(trial: Trial) -> Iterator[str]:
     notes = " ".join(trial.shown["notes"])
     for rank in range(trial.shape.world):
         if trial.refused(rank) and trial.shape.node_of(rank) not in notes:
-            yield f"rank {rank}: the disk refused {trial.refused(rank)!r}, and no note says so: {notes!r}"
+            lost = trial.refused(rank)[:60]
+            yield f"rank {rank}: the disk refused {lost!r}, and no note says so: {notes!r}"
         for stream in ("out", "err"):
             if trial.began(rank):
                 place = trial.record / "logs" / f"rank-{rank:05d}.{stream}"

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from chaos.field import Field
-from chaos.sight import Seen
+from chaos.sight import above, of_run, ranks
 from chaos.trial import Shape, Trial, now
+from cluster.processes import Process
 
 LIMIT = 120.0
 """Seconds for a launch or a stop: the machine may be slow and busy."""
@@ -34,7 +35,7 @@ class Neighbours:
         stays = self._launch(dice, "stays")
         found: list[str] = []
         try:
-            before = _identities(stays.alive())
+            before = _everyone(stays)
             for number in range(times):
                 found += self._one(dice, stays, before, number)
                 self.stopped += 1
@@ -44,14 +45,14 @@ class Neighbours:
             stays.leave()
         return found
 
-    def _one(self, dice: random.Random, stays: Trial, before: set[str], number: int) -> list[str]:
+    def _one(self, dice: random.Random, stays: Trial, before: set[Process], number: int) -> list[str]:
         goes = self._launch(dice, str(number))
         written = [stays.copy(rank, "out") for rank in range(stays.shape.world)]
         try:
             found = self._stop(goes, dice.choice(((), (), ("--force",))))
         finally:
             goes.leave()
-        if lost := before - _identities(stays.alive()):
+        if lost := [process for process in before if not process.alive]:
             found.append(f"run {number} was stopped, and of its neighbour these are gone: {lost}")
         _until(lambda: all(len(stays.copy(rank, "out")) > len(old) for rank, old in enumerate(written)))
         stays.ask()
@@ -83,15 +84,19 @@ class Neighbours:
         process = trial.type("stop", trial.id or "", *how)
         status = process.wait(LIMIT)
         left = trial.alive()
-        return (
-            [f"{trial.shape.tag}: rankdeck stop ended with {status}, these run: {left}"]
-            if status or left
-            else []
-        )
+        if status or left:
+            return [f"{trial.shape.tag}: rankdeck stop ended with {status}, these run: {left}"]
+        return []
 
 
-def _identities(seen: list[Seen]) -> set[str]:
-    return {f"{each.pid} {each.words[:100]}" for each in seen}
+def _everyone(trial: Trial) -> set[Process]:
+    """All processes of a run: ranks, what they started, shims and supervisors."""
+    found = set()
+    for node in trial.site.cluster.nodes:
+        shims = above(node, ranks(node, trial.shape.tag))
+        for each in [*of_run(node, trial.shape.tag), *shims, *above(node, shims)]:
+            found.add(Process.now(each.pid))
+    return found
 
 
 def _until(condition: Callable[[], bool]) -> None:
