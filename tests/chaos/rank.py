@@ -84,7 +84,8 @@ def main():
     asked = []
     signal.signal(signal.SIGTERM, signal.SIG_IGN if options.term == "ignore" else lambda *_: asked.append(1))
     if WORKERS[options.worker]:
-        subprocess.Popen(WORKERS[options.worker])
+        # Without its output: a shell would say "Killed" on the rank's own.
+        subprocess.Popen(WORKERS[options.worker], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     failing = rank == options.fail_rank
     end = time.monotonic() + options.seconds * (0.6 if failing else 1.0) if options.seconds else float("inf")
     number = 0
