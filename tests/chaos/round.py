@@ -20,7 +20,9 @@ PATIENCE = 60.0
 SETTLED = 240.0
 """Seconds within which every run must be over, once all is well again."""
 QUIET = 120.0
-"""Seconds within which nothing of any run may be left on a node then."""
+"""Seconds within which nothing of any run may be left on a node then: supervisors wait that long for a lost one."""
+LINGERING = 10.0
+"""Seconds after which what is there is noted, though not yet wrong."""
 
 
 @dataclass
@@ -206,12 +208,19 @@ class Round:
             self.found += [f"{trial.shape.tag} ({trial.id}): {line}" for line in violations(trial, self.dice)]
             trial.leave()
         self.found += [f"{bystander} is gone" for bystander in self.ground.bystanders.missing()]
-        limit = now() + QUIET
+        self._wait_for_quiet()
+
+    def _wait_for_quiet(self) -> None:
+        limit, told = now() + QUIET, now() + LINGERING
         while left := self._left():
             if now() > limit:
                 self.found += [f"left behind: {line}" for line in left]
                 return
+            if now() > told:
+                told = limit
+                self.trace += [f"       still there after {LINGERING} s: {line}" for line in left]
             time.sleep(0.2)
+        self._note("nothing is left on any node")
 
     def _left(self) -> list[str]:
         return [
