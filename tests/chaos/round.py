@@ -20,7 +20,7 @@ PATIENCE = 60.0
 SETTLED = 240.0
 """Seconds within which every run must be over, once all is well again."""
 QUIET = 120.0
-"""Seconds within which nothing of any run may be left on a node then: supervisors wait that long for a lost one."""
+"""Seconds within which nothing may be left on a node then: supervisors wait that long for a lost one."""
 LINGERING = 10.0
 """Seconds after which what is there is noted, though not yet wrong."""
 
