@@ -18,8 +18,21 @@ EVERY_BYTE = "every byte"
 def violations(trial: Trial, dice: random.Random) -> list[str]:
     """All that is wrong with a run that has ended."""
     if trial.id is None:
-        return list(_never_recorded(trial))
-    return [*_state(trial), *_ranks(trial), *_logs(trial), *_raw(trial, dice), *_left(trial)]
+        return [*_never_recorded(trial), *_commands(trial)]
+    return [
+        *_commands(trial),
+        *_state(trial),
+        *_ranks(trial),
+        *_logs(trial),
+        *_raw(trial, dice),
+        *_left(trial),
+    ]
+
+
+def _commands(trial: Trial) -> Iterator[str]:
+    for command in ("run", "stop"):
+        if "Traceback (most recent call last)" in trial.all_said(command):
+            yield f"rankdeck {command} broke down: {trial.said(command)}"
 
 
 def _never_recorded(trial: Trial) -> Iterator[str]:
@@ -88,7 +101,8 @@ def _ranks(trial: Trial) -> Iterator[str]:
         told_to_end = state == "stopped" and _reason_to_end(trial)  # it ended by itself, after it was told to
         if end == (0, "own") and state != "succeeded" and not told_to_end and not killed and not unseen:
             yield f"{told}; {itself}"
-        if state in ("unknown", "lost") and not unseen:
+        cut_short = not began and trial.was_hit("client")
+        if state in ("unknown", "lost") and not unseen and not cut_short:
             yield f"{told}; {itself}"
         if state == "waiting" and began:
             yield f"{told}; {itself}"

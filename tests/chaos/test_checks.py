@@ -56,7 +56,9 @@ def trial(tmp_path: Path) -> Trial:
         data = (tmp_path / f"record/logs/rank-{rank:05d}.{stream}").read_bytes()
         return subprocess.CompletedProcess(words, 0, data.decode("utf-8", "surrogateescape"), "")
 
-    made = StandIn(SHAPE, SimpleNamespace(shell=shell, cluster=SimpleNamespace(nodes=())), tmp_path)  # type: ignore[arg-type]
+    shell.folder = tmp_path  # type: ignore[attr-defined]
+    site: Any = SimpleNamespace(shell=shell, cluster=SimpleNamespace(nodes=()))
+    made = StandIn(SHAPE, site, tmp_path)
     (tmp_path / "record/logs").mkdir(parents=True)
     for rank in (0, 1):
         (tmp_path / f"{rank}.began").touch()
@@ -108,6 +110,10 @@ def lost_some_to_a_full_disk(trial: Trial) -> None:
     (trial.folder / "1.refused").write_text("out 50 No space left on device\n")
 
 
+def broke_down(trial: Trial) -> None:
+    (trial.folder / "chaos-0.stop").write_text("Traceback (most recent call last):\n  ...\nKeyError: 3\n")
+
+
 def one_is_not_to_be_had(trial: Trial) -> None:
     trial.shown["ranks"][1].update(state="unknown", exit_code=None)
 
@@ -125,6 +131,7 @@ def one_is_not_to_be_had(trial: Trial) -> None:
         (lacks_a_byte, "rank 1 wrote"),
         (has_a_byte_more, "1 more"),
         (lost_some_to_a_full_disk, "no note says so"),
+        (broke_down, "rankdeck stop broke down"),
         (one_is_not_to_be_had, "is shown as unknown"),
     ],
 )

@@ -162,10 +162,14 @@ class Trial:
                 stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
             )  # fmt: skip
 
-    def said(self, command: str) -> str:
-        """The end of what a command wrote."""
+    def all_said(self, command: str) -> str:
+        """What the commands of this name wrote."""
         place = self.site.shell.folder / f"{self.shape.tag}.{command}"
-        return place.read_text(errors="replace")[-1500:] if place.exists() else ""
+        return place.read_text(errors="replace") if place.exists() else ""
+
+    def said(self, command: str) -> str:
+        """The end of that."""
+        return self.all_said(command)[-1500:]
 
     @property
     def record(self) -> Path | None:
