@@ -176,8 +176,10 @@ def _reached_badly(trial: Trial, node: str) -> bool:
 
 def _reason_to_end(trial: Trial) -> bool:
     """Whether ranks had a reason to be told to end."""
+    cause = trial.shown["cause"] or {}
     return (
         trial.asked_to_stop
+        or cause.get("kind") == "node"  # whether that is true is asked elsewhere
         or trial.shape.fail_rank >= 0
         or trial.was_hit("rank", "shim", "client", "supervisor", "full disk", *GONE, *SILENT)
     )
