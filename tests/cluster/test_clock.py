@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import time
 
@@ -19,6 +20,7 @@ while input():
 """
 
 
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler (cc)")
 def test_the_wall_clock_jumps_and_the_monotonic_one_does_not(needs_cluster: None) -> None:
     with Cluster(1, {"n1": NodeOptions(clock=True)}) as cluster, subprocess.Popen(
         ["ssh", "-F", str(cluster.ssh_config), "n1", f"python3 -c '{ASK}'"],
