@@ -19,8 +19,8 @@ ODD = b" \x1b[2J\x1b]0;title\x07 [b]markup[/b] \xff\xfe\x00 \r over "
 STREAMS = {"out": 1, "err": 2}
 WORKERS = {
     "none": [],
-    "plain": ["sleep", "1000"],
-    "stubborn": ["setsid", "sh", "-c", "trap '' TERM INT HUP; sleep 1000; sleep 1000"],
+    "plain": ["sleep", "100000"],
+    "stubborn": ["setsid", "sh", "-c", "trap '' TERM INT HUP; sleep 100000; sleep 100000"],
 }
 """What a rank leaves behind: nothing, a child, a child in a session of its own that no polite signal ends."""
 
