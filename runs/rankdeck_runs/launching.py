@@ -76,6 +76,7 @@ async def _start_all(
     secret = secrets.token_hex(32)
     ports: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
     head = prepared.plan.nodes[0]
+    asked: set[str] = set()
 
     async def start(planned: NodePlan) -> None:
         node = by_name[planned.node]
@@ -88,6 +89,7 @@ async def _start_all(
                 link["port"] = await asyncio.shield(ports)
                 if link["port"] is None:
                     return  # the head was not started: so is nobody
+            asked.add(planned.node)
             reply = await _start(
                 connection, prepared.plan, planned, record, shared, gpus, secret_values, link
             )
@@ -112,6 +114,8 @@ async def _start_all(
     finally:
         token_path.unlink(missing_ok=True)
     if failed:
+        unasked = [node.node for node in prepared.plan.nodes if node.node not in asked]
+        _record_unasked(record, unasked, failed, head.node)
         await _give_up(links, prepared, record, failed, progress)
 
 
@@ -224,6 +228,22 @@ def _joined(plan: LaunchPlan) -> dict[str, Any] | None:
                 program = list(process.program)
                 return {"program": program, "fill": told["fill"], "rank_from": told["rank_from"]}
     return None
+
+
+def _record_unasked(
+    record: Record, unasked: list[str], failed: Mapping[str, RankdeckError], head: str
+) -> None:
+    """Say of nodes that never got as far as the start why they did not: nobody need look for their ranks."""
+    for node in unasked:
+        error = failed.get(node)
+        message = (
+            f"not asked to start, as {head} was not started"
+            if error is None
+            else without_node(node, error.message)
+        )
+        hint = "" if error is None else error.hint
+        event = events.make("start_refused", node=node, message=message, hint=hint, unsure=False)
+        events.append(record.events_path, event)
 
 
 async def _give_up(

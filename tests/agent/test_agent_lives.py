@@ -219,6 +219,22 @@ def test_a_full_disk_stops_no_rank_and_hides_no_exit(
     assert json.loads(Path(run.dir, "supervisor.json").read_text())["state"] == "failed"
 
 
+def test_a_full_disk_that_only_ranks_write_to_is_told(
+    connect: Callable[..., Client], small_disk: Path, tmp_path: Path
+) -> None:
+    # Nobody but the rank writes there meanwhile, and it is told of what the disk does not take.
+    program = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
+    run = Run(connect(python=sys.executable), rank_plan(program, log_dir=str(small_disk)))
+    run.pids()
+    assert not run.events("record_degraded")
+    fill(small_disk / "filler")
+    wait_until(lambda: run.events("record_degraded"), "word of the full disk")
+    assert "the ranks' logs: No space left on device" in run.event("record_degraded")["what"]
+    (small_disk / "filler").unlink()
+    (tmp_path / "go").touch()
+    assert run.end() == "succeeded"
+
+
 def test_a_rank_starts_though_its_logs_cannot_be_opened(session: Client, tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     (logs / "rank-00000.out").mkdir(parents=True)

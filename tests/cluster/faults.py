@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import glob
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -98,6 +99,20 @@ def skew(node: Node, seconds: float = 300.0) -> None:
     _set_server(node, {"LD_PRELOAD": library[0], "FAKETIME": f"{seconds:+}s", "DONT_FAKE_MONOTONIC": "1"})
 
 
+def jump(node: Node, seconds: float = 300.0) -> None:
+    """The wall clock jumps by some seconds, also for processes that run; for nodes with the option clock."""
+    if not node.options.clock:
+        raise ClusterError(f"{node.name}: its clock can't jump: make it with the option clock")
+    # In place: processes have it mapped.
+    off = struct.pack("=q", int(seconds * 1e9))
+    node.run(["dd", f"of=/{files.CLOCK}", "conv=notrunc", "status=none"], stdin=off)
+
+
+def jump_back(node: Node) -> None:
+    """The clock is right again, also for processes that run."""
+    jump(node, 0.0)
+
+
 def set_clock(node: Node) -> None:
     """The clock is right again, for new sessions."""
     _set_server(node, {})
@@ -155,6 +170,7 @@ FAULTS: dict[str, Fault] = {
     "boot": Fault(boot, boot_with_first_key),
     "full_disk": Fault(fill_disk, empty_disk),
     "skew": Fault(skew, set_clock),
+    "jump": Fault(jump, jump_back),
     "refuse_key": Fault(refuse_key, accept_key),
     "reject": Fault(reject, accept),
     "no_sshd": Fault(stop_sshd, start_sshd),

@@ -9,6 +9,9 @@ from cluster.options import NodeOptions
 
 USER = "alice"
 USER_ID = 2000
+CLOCK, CLOCK_LIBRARY = "etc/rankdeck-clock", "etc/rankdeck-clock.so"
+"""Where a node with the option ``clock`` has how far its wall clock is off (nanoseconds, in the machine's own
+form), and what makes it so (clock.c)."""
 NOISE = "printf 'Loading module cuda/13.0 ... done\\n\\033[31mquota: 93%%\\033[0m\\n\\377\\376 no newline'"
 """Text, an escape sequence, bytes that are not UTF-8, and an unfinished last line."""
 
@@ -59,6 +62,8 @@ def server(options: NodeOptions, public_key: str, environment: Mapping[str, str]
     ]
     if options.noise:
         lines.append("Banner /etc/issue.net")
+    if options.clock:
+        environment = {"LD_PRELOAD": f"/{CLOCK_LIBRARY}", **environment}
     if environment:
         lines.append("SetEnv " + " ".join(f"{name}={value}" for name, value in environment.items()))
     return {

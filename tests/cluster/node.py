@@ -20,6 +20,7 @@ from cluster.options import NodeOptions
 from cluster.processes import Process
 
 INIT = Path(__file__).with_name("node-init.sh")
+CLOCK = Path(__file__).with_name("clock.c")
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
@@ -91,6 +92,10 @@ class Node:
         (self.folder / "binds").write_text("".join(f"{path}\n" for path in binds))
         hidden = ["/usr/bin/python*", "/usr/local/bin/python*"] if self.options.no_python else []
         (self.folder / "remove").write_text("".join(f"{pattern}\n" for pattern in hidden))
+        if self.options.clock:
+            (self.folder / "files" / files.CLOCK).write_bytes(bytes(8))
+            library = self.folder / "files" / files.CLOCK_LIBRARY
+            tool(["cc", "-shared", "-fPIC", "-O", "-o", str(library), str(CLOCK)])
         self.group.make()
 
     def make_host_key(self) -> None:

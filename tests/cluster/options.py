@@ -27,6 +27,9 @@ class NodeOptions:
     """Size of the node's own disk, held in memory as far as it is used. With less than 1 GiB free, preflight
     refuses a run."""
 
+    clock: bool = False
+    """Its sessions' wall clock, also that of processes that run, is what the fault ``jump`` says."""
+
     @classmethod
     def parse(cls, text: str) -> NodeOptions:
         """Reads ``noise,shell=/usr/bin/fish,slow=3``.

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from rankdeck_backends.base import NodeError, Step
 from rankdeck_profiles.errors import ProfileError
 from rankdeck_profiles.library import Library
 from rankdeck_profiles.model import OnRankFailure, StopPolicy
@@ -241,6 +242,42 @@ def test_one_node_that_refuses_the_start_stops_the_others(engine, home, program,
     assert [node.state for node in snapshot.nodes] == [NodeState.STOPPED, NodeState.FAILED]
     assert (snapshot.cause.kind, snapshot.cause.node) == (CauseKind.NODE, "127.0.0.2")
     assert not any(alive(rank.pid) for rank in snapshot.ranks if rank.pid)
+
+
+@pytest.mark.parametrize(
+    ("lost", "messages"),
+    [
+        ("127.0.0.1", ["torn", "not asked to start, as 127.0.0.1 was not started"]),
+        ("127.0.0.2", ["", "torn"]),
+    ],
+)
+def test_a_node_that_was_never_asked_to_start_says_why(
+    engine, home, program, pool, monkeypatch, lost, messages
+):
+    from rankdeck_runs import launching
+
+    real = launching._is_shared
+
+    async def torn_before_the_start(connection, path, token):
+        if connection.node == lost:
+            raise NodeError(lost, Step.LOST, "torn", "")
+        return await real(connection, path, token)
+
+    monkeypatch.setattr(launching, "_is_shared", torn_before_the_start)
+    prepared = engine.prepare(program("time.sleep(3600)\n"), pool).result(LIMIT)
+    with pytest.raises(LaunchError, match="torn") as caught:
+        engine.launch(prepared).result(LIMIT)
+    assert engine.sync(caught.value.run_id).result(LIMIT)
+    snapshot = home.find(caught.value.run_id).snapshot()
+    assert (snapshot.state, snapshot.complete) == (RunState.FAILED, True)
+    assert (snapshot.cause.kind, snapshot.cause.node, snapshot.cause.message) == (
+        CauseKind.NODE,
+        lost,
+        "torn",
+    )
+    assert [node.message for node in snapshot.nodes] == messages
+    never = {rank.state for rank in snapshot.ranks if rank.node == "127.0.0.2"}
+    assert never == {RankState.FAILED}
 
 
 def test_a_program_that_cannot_be_started(engine, home, program, pool):

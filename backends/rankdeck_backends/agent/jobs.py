@@ -90,6 +90,8 @@ def _run(function, request, write, seconds):
     try:
         os.setpgid(0, 0)
         signals.reset()
+        # A supervisor that ends while it is written to must not end us without a word.
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         for number in (signal.SIGALRM, signal.SIGTERM):
             signal.signal(number, _end)
         signal.setitimer(signal.ITIMER_REAL, seconds)  # also ends it if the session dies

@@ -117,7 +117,7 @@ class Supervisor:
         self._finish()
 
     def _finish(self):
-        self._index.look([rank.log for rank in self.roster.ranks.values() if rank.pid])
+        self._look([rank for rank in self.roster.ranks.values() if rank.pid])
         if self.ending.swept:
             self.events.append("swept", processes=self.ending.swept)
         self._final = self._final_state()
@@ -215,7 +215,7 @@ class Supervisor:
         if self.roster.lookout.due and now >= self.roster.lookout.due:
             self.roster.lookout.check(now)
         if now >= self._index.due():
-            self._index.look([rank.log for rank in self.roster.in_state(RUNNING)])
+            self._look(self.roster.in_state(RUNNING))
         self.starting.tick(now)
         self.together.tick(now)
         self.finishing.tick(now)
@@ -224,6 +224,11 @@ class Supervisor:
         if self.events.unwritten and now >= self._next_retry:
             self._next_retry = now + _RETRY
             self.events.flush()
+
+    def _look(self, ranks):
+        refusal = self._index.look([rank.log for rank in ranks])
+        if refusal and ranks:
+            self.degraded("the ranks' logs: {}: what they write meanwhile is lost".format(refusal))
 
     def _reap(self):
         while True:
