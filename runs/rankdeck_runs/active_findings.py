@@ -70,6 +70,8 @@ def _finding(
         fix = "; ".join(filter(None, (found.hint, logs))) or check.fix
         return _made(check, Verdict.FAIL, f"{where}: {found.problem}", found, run, fix)
     said = f"{where}: {found.gbytes_per_s:.2f} GB/s{over}"
+    if "sockets" in found.transport:
+        rate = None  # TCP is not measured against what RDMA carries
     if rate is not None:
         said += f"; a port carries {rate:.0f} GB/s"
     if found.fabric_unused:

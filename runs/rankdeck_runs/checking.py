@@ -22,6 +22,7 @@ from rankdeck_runs.looking import with_clocks
 from rankdeck_runs.meeting import Meeting, meet, patience
 from rankdeck_runs.needs import unmet, with_needs, with_refusal
 from rankdeck_runs.probing import Probed, probe_all, questions
+from rankdeck_runs.recorded import without_secrets
 from rankdeck_runs.recounting import recount, with_recounted
 from rankdeck_runs.sharing import PATIENCE
 from rankdeck_runs.values import integer, objects
@@ -223,12 +224,15 @@ def _on_network(readings: Mapping[str, Readings]) -> bool:
 
 
 async def judged(readings: Mapping[str, Readings], asked: Asked) -> Report:
-    """The verdicts, worked out on another thread: of 64 nodes they take half a second."""
+    """The verdicts, worked out on another thread: of 64 nodes they take half a second.
+
+    They quote what was read, are recorded with a run and pasted into tickets: secrets are masked before.
+    """
 
     def judge_all() -> Report:
         from rankdeck_backends.preflight.judge import judge
 
-        return judge(readings, asked)
+        return judge({node: without_secrets(each) for node, each in readings.items()}, asked)
 
     return await asyncio.to_thread(judge_all)
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ _ASSIGNED = re.compile(
     r"(?P<name>[A-Za-z_][\w.-]*)(?P<sign>\s*=\s*|\s+)(?P<value>\"[^\"\n]*\"|'[^'\n]*'|[^\s,;]+)"
 )
 """`NAME=value`, `NAME = value`, `--name value`: as conf files, environments and command lines have them."""
+_IN_URL = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+@")
+"""`https://user:password@host`."""
 _CONF = re.compile(r"\.conf$|^/proc/cmdline$|\.sh$")
 """Files in which a person may have written a secret."""
 
@@ -54,10 +56,11 @@ def write(folder: Path, readings: Mapping[str, Readings]) -> list[Path]:
     Raises:
         RecordingError: the folder can't be written.
     """
-    written = []
+    written: list[Path] = []
     for node, each in readings.items():
         path = folder / f"{_UNSAFE.sub('_', node)}.json"
-        document = {"schema": SCHEMA, "node": node, **without_secrets(each).to_json()}
+        place = len(written)
+        document = {"schema": SCHEMA, "node": node, "place": place, **without_secrets(each).to_json()}
         unfinished = path.with_name(f".{path.name}.unfinished")
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -82,15 +85,14 @@ def others_in(folder: Path, written: Iterable[Path]) -> list[str]:
 def read(paths: Iterable[Path]) -> dict[str, Readings]:
     """The nodes in files, in the order given; the first is the head node.
 
-    A folder stands for the JSON files in it. A name that comes twice gets a number: the same file given twice
-    is two such nodes.
+    A folder stands for the JSON files in it, in the order in which they were recorded. A name that comes
+    twice gets a number: the same file given twice is two such nodes.
 
     Raises:
         RecordingError: a file is not there, or holds no recorded node.
     """
     found: dict[str, Readings] = {}
-    for path in _files(paths):
-        name, readings = _node(path)
+    for name, readings in _nodes(paths):
         number = 2
         unique = name
         while unique in found:
@@ -111,20 +113,22 @@ def without_secrets(readings: Readings) -> Readings:
     )
 
 
-def _files(paths: Iterable[Path]) -> Iterable[Path]:
+def _nodes(paths: Iterable[Path]) -> Iterator[tuple[str, Readings]]:
     for path in paths:
         if not path.is_dir():
-            yield path
+            _, name, readings = _node(path)
+            yield name, readings
             continue
         inside = sorted(each for each in path.glob("*.json") if not each.is_dir())
         if not inside:
             raise RecordingError(
                 f"{path}: no recorded nodes are in it", "`rankdeck check --record DIR` makes them"
             )
-        yield from inside
+        for _, name, readings in sorted(map(_node, inside), key=lambda node: node[0]):
+            yield name, readings
 
 
-def _node(path: Path) -> tuple[str, Readings]:
+def _node(path: Path) -> tuple[int, str, Readings]:
     try:
         if path.exists() and not path.is_file():
             raise RecordingError(f"{path} is no file", _MADE_BY)
@@ -153,7 +157,8 @@ def _node(path: Path) -> tuple[str, Readings]:
     except ValueError as problem:
         raise RecordingError(f"{path}: {problem}", _MADE_BY) from None
     name = document.get("node") or document.get("case") or path.stem
-    return str(name), readings
+    place = document.get("place")
+    return place if isinstance(place, int) else 0, str(name), readings
 
 
 def _command(command: CommandReading) -> CommandReading:
@@ -166,8 +171,13 @@ def _value(value: Any) -> Any:
     if isinstance(value, str):
         return _masked(value)
     if isinstance(value, Mapping):
-        return {name: _value(each) for name, each in value.items()}
+        return {name: MASK if _is_variable(name, each) else _value(each) for name, each in value.items()}
     return [_value(each) for each in value] if isinstance(value, list) else value
+
+
+def _is_variable(name: str, value: object) -> bool:
+    """Whether it is an environment's entry that holds a secret."""
+    return isinstance(value, str) and name.isupper() and is_secret(name)
 
 
 def _masked(text: str) -> str:
@@ -176,7 +186,7 @@ def _masked(text: str) -> str:
             return match[0]
         return f"{match['name']}{match['sign']}{MASK}"
 
-    return _ASSIGNED.sub(mask, text)
+    return _IN_URL.sub(rf"\1{MASK}@", _ASSIGNED.sub(mask, text))
 
 
 def _assigns(text: str, match: re.Match[str]) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +114,46 @@ def test_recordings_leave_secrets_out(rankdeck: Shell, tmp_path: Path) -> None:
     assert "NCCL_AUTH_TOKEN=***" in text
     assert "NCCL_API_KEY = ***" in text
     assert "s3cret" not in text
+
+
+def test_no_report_tells_a_secret(rankdeck: Shell, tmp_path: Path) -> None:
+    """Findings quote what was read: they are recorded with a run, and pasted into tickets."""
+    rankdeck.environment["NCCL_AUTH_KEY"] = "s3cret-a"
+    rankdeck.environment["UCX_X_PASSWORD"] = "s3cret-b"
+    rankdeck.save_pool()
+    rankdeck.save_profile("hello")
+    words = ["--api-key", "s3cret-c", "--wandb_token=s3cret-d", "https://me:s3cret-e@host/x"]
+    listen = (
+        "import socket, sys; s = socket.create_server(('127.0.0.1', 0)); "
+        "print(s.getsockname()[1], flush=True); sys.stdin.read()"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", listen, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert holder.stdout is not None
+        port = f"master_port={int(holder.stdout.readline())}"
+        for form in ((), ("--json",), ("--markdown",)):
+            done = rankdeck("check", "hello", "--set", port, *form, status=1)
+            assert "port.free" in done.stdout
+            assert "s3cret" not in done.stdout + done.stderr
+        assert "s3cret" not in rankdeck("run", "hello", "--set", port, status=1).stderr
+    finally:
+        holder.kill()
+        holder.communicate()
+    rankdeck("run", "hello")
+    for path in (rankdeck.folder / "data").rglob("*"):
+        assert not path.is_file() or b"s3cret" not in path.read_bytes(), path
+
+
+def test_a_folder_is_replayed_in_the_order_of_its_nodes(rankdeck: Shell, tmp_path: Path) -> None:
+    """The first is the head, whatever the names are."""
+    rankdeck.save_pool("two", 'backend = "local"\nnodes = ["127.0.0.2", "127.0.0.1"]\n')
+    place = str(tmp_path / "kept")
+    live = json.loads(rankdeck("check", "--pool", "two", "--record", place, "--json", status=None).stdout)
+    again = json.loads(rankdeck("check", "--replay", place, "--json", status=None).stdout)
+    for found in (live, again):
+        assert [node["node"] for node in found["nodes"]] == ["127.0.0.2", "127.0.0.1"]
 
 
 def test_a_recording_is_judged_like_the_node(rankdeck: Shell, tmp_path: Path) -> None:

@@ -124,6 +124,9 @@ def test_what_a_result_comes_to():
     assert silent.verdict is Verdict.FAIL
     assert silent.fix == "see `rankdeck logs r1`"
     assert verdict(Measured(PAIR, "r1", 1.2, "sockets")).verdict is Verdict.PASS
+    gloo = verdict(Measured(PAIR, "r1", 1.2, "sockets (gloo has TCP alone)"), fabric())
+    assert gloo.verdict is Verdict.PASS  # what RDMA carries is no measure for TCP
+    assert "a port carries" not in gloo.message
 
 
 @pytest.mark.torch
