@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,11 +55,14 @@ async def probe(
     links: Links, pool: Pool, progress: Progress
 ) -> tuple[dict[str, NodeFacts], dict[str, RankdeckError]]:
     """Ask every node of a pool for its facts alone; what failed, by node, comes second."""
+    if len(pool.nodes) > 1:
+        progress(f"asking {len(pool.nodes)} nodes of pool {pool.name}")
     count = _Count(len(pool.nodes), progress)
 
     async def probe_one(node: PoolNode) -> NodeFacts:
-        async with links.use(pool.backend, node) as connection:
-            facts = await _facts(connection, node, pool, {})
+        with count.asking():
+            async with links.use(pool.backend, node) as connection:
+                facts = await _facts(connection, node, pool, {})
         count.answered(node, connection.note)
         return facts
 
@@ -92,8 +97,9 @@ async def probe_all(
     looks: dict[str, asyncio.Future[Readings]] = {}
 
     async def probe_one(node: PoolNode) -> Probed:
-        async with links.use(pool.backend, node) as connection:
-            facts, readings, told = await all_of(node, connection)
+        with count.asking():
+            async with links.use(pool.backend, node) as connection:
+                facts, readings, told = await all_of(node, connection)
         count.answered(node, connection.note)
         return Probed(replace(facts, readings=readings, gpus=facts.gpus or gpus_of(readings)), readings, told)
 
@@ -181,7 +187,21 @@ class _Count:
     def __init__(self, total: int, progress: Progress) -> None:
         self._total = total
         self._reached = 0
+        self._failed = 0
+        self._told = 0.0
         self._progress = progress
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Count one that gives no answer, and say how many, once a second: their reasons come together."""
+        try:
+            yield
+        except RankdeckError:
+            self._failed += 1
+            if self._total > 1 and time.monotonic() - self._told >= 1.0:
+                self._told = time.monotonic()
+                self._progress(f"{self._reached} of {self._total} answered, {self._failed} gave no answer")
+            raise
 
     def answered(self, node: PoolNode, note: str) -> None:
         self._reached += 1

@@ -122,6 +122,18 @@ def test_user_and_port_are_what_they_say_and_a_bare_number_is_slots():
     assert "port=512" in said(found)
 
 
+def test_what_stands_behind_a_user_and_host_is_a_port():
+    """No launcher has users before its slots; ssh, scp and git have ports there."""
+    found = hostfiles.read("alice@gpu01:2222\nbob@gpu02:22\n")
+    assert found.format is Format.PLAIN
+    assert [(node.host, node.user, node.port, node.slots) for node in found.nodes] == [
+        ("gpu01", "alice", 2222, None),
+        ("gpu02", "bob", 22, None),
+    ]
+    (problem,) = hostfiles.read("alice@gpu01:99999\n").problems
+    assert "port 99999" in problem.text
+
+
 def test_a_number_behind_a_colon_beside_slots_is_asked_about():
     (problem,) = hostfiles.read("n1:2222 slots=4\n").problems
     assert problem.lines == (1,)

@@ -11,7 +11,7 @@ from rankdeck_profiles.hostfiles.model import Format, Line
 
 _KEY = re.compile(r"\s[A-Za-z_-]+\s*=", re.ASCII)
 _HYDRA = re.compile(r"\s(?:binding|ifname)=", re.ASCII)
-_COUNTED = re.compile(r"[^:,\s\[\]]+:\d+", re.ASCII)
+_COUNTED = re.compile(r"[^:,@\s\[\]]+:\d+", re.ASCII)
 
 
 def detect(lines: Sequence[Line]) -> tuple[Format, str]:

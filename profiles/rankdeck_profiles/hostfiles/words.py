@@ -29,7 +29,7 @@ class Word:
     """One, or those of a range."""
     user: str | None = None
     port: int | None = None
-    """Only of forms that can mean nothing else: `ssh://`, and an address in brackets."""
+    """Only of forms that can mean nothing else: `ssh://`, `user@host:N`, and an address in brackets."""
     number: int | None = None
     """What stands behind the colon of `host:N`: slots to MPICH, Intel MPI and Horovod."""
 
@@ -50,6 +50,8 @@ def word_of(text: str) -> Word:
     host, number = _address_and_number(rest)
     if ":" in host:
         return Word((host,), user, _port(number) if number is not None else None)
+    if user is not None and number is not None:  # as ssh and git have it; no launcher's slots follow a user
+        return Word(_hosts(host), user, _port(number))
     return Word(_hosts(host), user, None, number)
 
 
