@@ -9,7 +9,8 @@ nearly all of it in shlex.split: more than its login.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
 import asyncssh.config
 
@@ -53,6 +54,12 @@ class KeptWords:
         return list(_words(line))
 
 
+def _opened(path: Path) -> TextIO:
+    """A config's text. To ssh it is bytes: a name in a comment may be in Latin-1."""
+    return open(path, encoding="utf-8", errors="surrogateescape")
+
+
 def mend() -> None:
-    """Have asyncssh's config take lines apart this way, from now on."""
+    """Have asyncssh's config read files and take their lines apart this way, from now on."""
     asyncssh.config.shlex = KeptWords  # type: ignore[attr-defined, assignment]
+    asyncssh.config.open = _opened  # type: ignore[attr-defined]

@@ -67,6 +67,16 @@ def test_the_same_as_ssh_says(read, name: str) -> None:
         assert found.host_key_alias == told.get("hostkeyalias")
 
 
+def test_a_config_is_bytes_to_ssh_and_here(read) -> None:
+    """A comment in Latin-1 would send every login to the system's ssh, which asks nothing of a person."""
+    read("", "gpu1")
+    read.path.write_bytes(b"# J\xfcrgen's\nHost gpu1 # \xe9\n  User bob\n  Port 5\n")
+    found = SshConfig().settings("gpu1")
+    assert (found.user, found.port) == ("bob", 5)
+    read.path.write_bytes(b"# J\xfcrgen's\nBatchMode yes\n")
+    assert ssh_manners.read([read.path], host="gpu1", local_user="al", user=None, port=None).batch
+
+
 def test_a_known_hosts_file_is_named_with_tokens(read, tmp_path: Path) -> None:
     found = read("UserKnownHostsFile ~/.ssh/of_%h %d/more\n", "gpu1")
     assert found.known_hosts_file == tmp_path / ".ssh" / "of_gpu1"
