@@ -92,6 +92,14 @@ def test_names_that_differ_after_the_first_dot_are_several_nodes():
     }
 
 
+def test_a_short_name_beside_the_same_with_its_domain_is_remarked_on():
+    found = hostfiles.read("gpu01 slots=2\ngpu01.cluster.example.org slots=4\ngpu02 slots=2\n")
+    assert slots(found) == {"gpu01": 2, "gpu01.cluster.example.org": 4, "gpu02": 2}
+    assert "line 1: gpu01 and gpu01.cluster.example.org (line 2) may be one machine" in said(found)
+    assert "gpu02 and" not in said(found)
+    assert "one machine" not in said(hostfiles.read("10 slots=1\n10.0.0.1 slots=1\n"))
+
+
 def test_ipv6_addresses():
     text = (
         "2001:db8:0:150e::3000:1 slots=4\n[2001:db8::2]:2222 slots=4\n"

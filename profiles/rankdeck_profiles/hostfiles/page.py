@@ -78,6 +78,7 @@ class Page:
             self.problems.append(
                 Problem((), "it names no node", "write a host a line, such as gpu01 slots=8")
             )
+        self._note_short_names()
         members = named(nodes)
         by_name = dict(zip((node.name for node in members), lines, strict=True))
         return Hostfile(
@@ -89,6 +90,16 @@ class Page:
             tuple(self.notes),
             tuple(self.problems),
         )
+
+    def _note_short_names(self) -> None:
+        """A name, and another that goes on with a domain: preflight sees if they are one machine."""
+        whole = {each.host.partition(".")[0].lower(): each for each in self.found if "." in each.host}
+        for host, line in {each.host: each.line for each in self.found if "." not in each.host}.items():
+            if (other := whole.get(host.lower())) is not None and not other.host[0].isdigit():
+                text = (
+                    f"{host} and {other.host} (line {other.line}) may be one machine; they are two nodes here"
+                )
+                self.note(Line(line, ""), text)
 
     def _settled(self, group: list[_Found], duplicates: Duplicates) -> int | None:
         """The slots of a host that may stand on several lines."""
