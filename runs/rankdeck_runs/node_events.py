@@ -126,11 +126,20 @@ def _ended_state(code: int | None, signal: str | None, asked: bool) -> RankState
     return RankState.UNKNOWN if code is None and signal is None else RankState.FAILED
 
 
+_RESTARTED = "the node was restarted"
+"""How the agent's reason begins (resume.py) where the boot id is another one."""
+_RESTART = "it was restarted while its ranks ran: power, a crash of its kernel, or an administrator"
+
+
 def _rank_unknown(state: Folded, node: FoldedNode, event: Event) -> None:
     rank = _rank(state, node, event)
     if rank is not None and not rank.state.is_terminal:
         why, t = text(event, "why"), number(event, "t")
         state.put(replace(rank, state=RankState.UNKNOWN, ended=t, why=why))
+        if why.startswith(_RESTARTED):
+            if all((each.node, each.message) != (node.name, _RESTART) for each in state.failures):
+                state.fail(node, event, CauseKind.NODE, _RESTART)
+            return
         said = f"rank {rank.rank} is gone, and its exit status is not to be had: {why}"
         again = event.get("may_restart") is True
         what = {"rank": rank.rank, "attempt": rank.attempt, "may_restart": again}

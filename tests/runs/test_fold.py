@@ -660,3 +660,13 @@ def test_a_rank_that_finished_early_is_told_of_and_is_no_failure(story):
     assert said == "rank 2 finished early, with success; 3 others run on, and may wait for it"
     assert (snapshot.state, snapshot.cause) == (RunState.RUNNING, None)
     assert early(story.ended(0).ended(1).snapshot, story.t + 60.0) == ""
+
+
+def test_a_node_that_was_restarted_is_the_cause_not_one_of_its_ranks(story):
+    story.running()
+    for rank in (2, 3):
+        story.node("n2", "rank_unknown", rank=rank, why="the node was restarted while this rank ran")
+    cause = story.snapshot.cause
+    assert (cause.kind, cause.node, cause.rank) == (CauseKind.NODE, "n2", None)
+    assert cause.message.startswith("it was restarted while its ranks ran")
+    assert story.rank_states[2:] == ["unknown", "unknown"]
