@@ -137,11 +137,12 @@ def _host_key(node: str, settings: HostSettings, seen: Seen, error: Exception) -
         if seen.shown_ca is not None:
             what += f" (its certificate is signed by {_fingerprint(seen.shown_ca)})"
         revoked = ", ".join(entry.place for entry in trust.known if entry.marker == "revoked")
-        hint = (
-            f"it is marked @revoked in {revoked}"
-            if revoked
-            else "add the authority to known_hosts (@cert-authority)"
-        )
+        if revoked:
+            hint = f"it is marked @revoked in {revoked}"
+        elif seen.shown_ca is None and trust.marked("cert-authority"):
+            hint = "its authority is known: have the certificate made anew, for this name and a time to come"
+        else:
+            hint = "add the authority to known_hosts (@cert-authority)"
         return NodeError(node, Step.HOST_KEY, what, hint)
     changed = trust.same_type(key)
     if changed:

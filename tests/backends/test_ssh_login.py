@@ -99,6 +99,23 @@ async def test_a_refused_key_names_methods_and_keys(sshd):
     assert "SHA256:" in error.what
 
 
+@pytest.mark.parametrize(
+    "limits",
+    [("-n", "other.example.org"), ("-n", "127.0.0.1", "-V", "20200101:20200102")],
+    ids=["name", "time"],
+)
+async def test_a_certificate_of_a_known_authority_that_does_not_fit_says_so(make_sshd, tmp_path, limits):
+    server = make_sshd()
+    authority = make_key(tmp_path / "authority")
+    run("ssh-keygen", "-q", "-s", str(authority), "-I", "node", "-h", *limits, f"{server.host_key}.pub")
+    server.settings["HostCertificate"] = f"{server.host_key}-cert.pub"
+    server.known_hosts.write_text(f"@cert-authority * {authority.with_suffix('.pub').read_text()}")
+    server.start()
+    error = await refused()
+    assert error.step is Step.HOST_KEY
+    assert "have the certificate made anew" in error.hint
+
+
 async def test_an_identity_file_that_is_not_there_is_no_error(sshd, stand_in_agent):
     stand_in_agent()
     sshd.write_config(
