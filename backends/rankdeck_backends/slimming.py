@@ -1,4 +1,4 @@
-"""Python source without its comments and docstrings: what a node needs of the agent is half as many bytes."""
+"""Python source without comments, docstrings and wide indents: half as many bytes for a node of the agent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,21 @@ def slimmed(source: bytes) -> bytes:
             + [b"\n"] * (last_row - row - 1)
             + [tail if last_row > row else kept + tail]
         )
-    return b"".join(lines)
+    return _narrowed(b"".join(lines))
+
+
+def _narrowed(source: bytes) -> bytes:
+    """With one blank for each four of an indent, but inside of strings of several lines."""
+    strings = {
+        row
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno is not None
+        for row in range(node.lineno + 1, node.end_lineno + 1)
+    }
+    return b"".join(
+        line if row in strings else b" " * ((len(line) - len(line.lstrip(b" "))) // 4) + line.lstrip(b" ")
+        for row, line in enumerate(source.splitlines(keepends=True), start=1)
+    )
 
 
 def _comments(source: bytes, lines: list[bytes]) -> list[tuple[_Place, _Place, bytes]]:

@@ -1,4 +1,4 @@
-"""The agent travels without its comments and docstrings, and is the same program."""
+"""The agent travels without its comments, docstrings and wide indents, and is the same program."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def test_what_looks_like_a_comment_or_a_docstring_stays() -> None:
         b"def f():\n"
         b'    """Two lines,\n'
         b'    told."""\n'
-        b'    return """kept  \n# as it is  \n"""\n'
+        b'    return """kept  \n    # as it is  \n"""\n'
         b'name = "\xc3\xa9"  # \xc3\xa9\n'
     )
     assert slimmed(source) == (
-        b'x = "# no comment"\ndef f():\n    0\n\n    return """kept  \n# as it is  \n"""\nname = "\xc3\xa9"\n'
+        b'x = "# no comment"\ndef f():\n 0\n\n return """kept  \n    # as it is  \n"""\nname = "\xc3\xa9"\n'
     )
 
 
