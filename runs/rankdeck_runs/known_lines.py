@@ -31,6 +31,9 @@ _HARMLESS = (
 
 _WARNING = re.compile(r"^(?:\[rank\d+\]:)?\[[WI]\d*[^\]]*\]|^(?:\S.*:\d+: )?\w*Warning: |^\s*warnings?\.warn")
 """Said of what is tried again, or goes on: torch and Python mark it."""
+_ABORTED = re.compile(r"^Fatal Python error: Aborted")
+"""What PYTHONFAULTHANDLER writes at SIGABRT, behind the words of whoever called abort(): NCCL's watchdog that
+gave up, an uncaught C++ exception (Modules/faulthandler.c)."""
 _DRAWN = re.compile(r"^[\W_]*$")
 """Rules, boxes and bars: nothing is said."""
 
@@ -122,8 +125,8 @@ class Sorted:
 
 
 def is_told(line: str) -> bool:
-    """Whether a line may tell why a program ended: a warning does not, nor does one without a word."""
-    return not (_WARNING.search(line) or _DRAWN.match(line))
+    """Whether a line may tell why a program ended: not a warning, how it ended, nor one without a word."""
+    return not (_WARNING.search(line) or _ABORTED.match(line) or _DRAWN.match(line))
 
 
 def sort(lines: Sequence[str]) -> Sorted:
