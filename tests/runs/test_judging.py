@@ -55,7 +55,8 @@ WATCHDOG = (
     "terminate called after throwing an instance of 'c10::DistBackendError'\n"
     "  what():  [PG ID 0 PG GUID 0(default_pg) Rank {r}] Process group watchdog thread terminated with "
     "exception: [Rank {r}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={n}, "
-    "OpType=ALLREDUCE, NumelIn=865, NumelOut=865, Timeout(ms)=1800000) ran for 1800041 milliseconds before timing out.\n"
+    "OpType=ALLREDUCE, NumelIn=865, NumelOut=865, Timeout(ms)=1800000) ran for 1800041 "
+    "milliseconds before timing out.\n"
     "Fatal Python error: Aborted\n\nThread 0x00007f1c (most recent call first):\n  <no Python frame>\n\n"
     'Current thread 0x00007f2d (most recent call first):\n  File "/work/train.py", line 88 in main\n\n'
     "Extension modules: numpy._core._multiarray_umath, torch._C (total: 22)\n"
