@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from rankdeck_runs.occasions import CAUSE_SECONDS, END, FAILURE, SILENCE, SILENT_SECONDS, Occasions
 from rankdeck_runs.causes import Cause, CauseKind
+from rankdeck_runs.occasions import CAUSE_SECONDS, END, FAILURE, SILENCE, SILENT_SECONDS, Occasions
 from rankdeck_runs.states import NodeState, NodeStatus, RunSnapshot, RunState
 
 NODES = (
