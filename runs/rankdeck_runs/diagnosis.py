@@ -61,6 +61,11 @@ def explain(failure: Failure, err: bytes, out: bytes) -> Cause:
     return _last_words(failure, of_err, of_out)
 
 
+def refusals(*logs: bytes) -> set[str]:
+    """Why this project's own part under a launcher did not run a rank, as far as these logs say so."""
+    return {refusal for log in logs if (refusal := known_lines.sort(_lines(log)).refusal)}
+
+
 def told_elsewhere(failure: Failure, rank: int | None, err: bytes) -> Cause | None:
     """The cause where the failing program is silent and another one's log has what no MPI goes on after.
 

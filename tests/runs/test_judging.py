@@ -426,3 +426,12 @@ def test_of_a_rank_of_unknown_end_the_last_line_is_not_its_reason():
     seen = (("oom", "/x/memory.events: oom_kill 0 -> 1"),)
     gone = Failure(1.0, "n1", CauseKind.UNKNOWN, "rank 0 is gone", rank=0, seen=seen)
     assert words.of_failure(gone, *ends(0, "epoch 3\n")).reason == "host-memory"
+
+
+def test_what_our_own_part_under_a_launcher_refused_is_the_reason():
+    said = "the launcher does not tell its ranks who they are: RANK=(not set)"
+    text = f"rankdeck shim: {said}\n" + traceback("subprocess.CalledProcessError: Command 'x' returned 126.")
+    launcher = Failure(1.0, "n1", CauseKind.LAUNCHER, "the launcher ended with status 1", code=1)
+    told = words.of_failure(launcher, *ends(0, text))
+    assert (told.message, told.reason) == (said, "refused")
+    assert judge([Suspect(launcher, told)]).message == said

@@ -94,9 +94,13 @@ def of_failure(failure: Failure, err: LogEnd, out: LogEnd) -> Words:
     hit = _worst(exceptions) or _worst([hit for end, lines in read for hit in _known(end, lines)])
     seen = tuple(Proof(text) for _, text in failure.seen)
     work = patterns.work_of(line.text for _, lines in read for line in lines)
-    if told.message.startswith(("mpi-slots:", "mpi-transport:")):
+    if told.message.startswith(("mpi-slots:", "mpi-transport:", "mpi-daemon:")):
         reason = told.message.partition(":")[0]
         return Words(told.message, told.evidence, reason, "", Blame.OWN, spoken=True, by_log=True)
+    if failure.rank is None and told.message in diagnosis.refusals(err.data, out.data):
+        # This project's own part under a launcher: what the launcher makes of its end is no reason.
+        proofs = (*_proof_of(told.message, None, read), *seen)
+        return Words(told.message, told.evidence, "refused", "", Blame.OWN, True, proofs, by_log=True)
     if hit is None or ends.is_oom(failure):
         return _by_the_end(failure, told.message, told.evidence, read, seen)
     # An exception in a chain may tell more than the one that the program died of.
