@@ -435,3 +435,10 @@ def test_what_our_own_part_under_a_launcher_refused_is_the_reason():
     told = words.of_failure(launcher, *ends(0, text))
     assert (told.message, told.reason) == (said, "refused")
     assert judge([Suspect(launcher, told)]).message == said
+
+
+def test_a_bus_error_is_told_as_that_with_the_fault_handlers_lines_too():
+    text = "Fatal Python error: Bus error\n\nCurrent thread 0x00007f2d (most recent call first):\n"
+    told = words.of_failure(failure(signal="BUS"), *ends(0, text))
+    assert told.reason == "bus-error"
+    assert "/dev/shm" in told.said

@@ -194,7 +194,7 @@ PATTERNS = (
 CRASH = _own(
     "crash",
     "it crashed in native code",
-    r"^Fatal Python error: (?!Aborted)|^\*\*\* Process received signal|Caught signal \d+ \(",
+    r"^Fatal Python error: (?!Aborted|Bus error)|^\*\*\* Process received signal|Caught signal \d+ \(",
 )
 CPP = _own(
     "cpp",
