@@ -32,8 +32,8 @@ _HARMLESS = (
 _WARNING = re.compile(r"^(?:\[rank\d+\]:)?\[[WI]\d*[^\]]*\]|^(?:\S.*:\d+: )?\w*Warning: |^\s*warnings?\.warn")
 """Said of what is tried again, or goes on: torch and Python mark it."""
 _ABORTED = re.compile(r"^Fatal Python error: (?:Aborted|Bus error)")
-"""What PYTHONFAULTHANDLER writes at SIGBUS, and at SIGABRT, behind the words of whoever called abort(): NCCL's watchdog that
-gave up, an uncaught C++ exception (Modules/faulthandler.c)."""
+"""What PYTHONFAULTHANDLER writes at SIGBUS, and at SIGABRT behind the words of whoever called abort(): NCCL's
+watchdog that gave up, an uncaught C++ exception (Modules/faulthandler.c)."""
 _DRAWN = re.compile(r"^[\W_]*$")
 """Rules, boxes and bars: nothing is said."""
 
