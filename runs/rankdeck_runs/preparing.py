@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Progress = Callable[[str], None]
 
+TRIES_FOR_A_PORT = 3
+"""Two launches at the same moment find the same port free; the second takes another one."""
 CHECK_FAILED = 1
 """Exit status: preflight found something that would break the run."""
 WRONG = 2
@@ -65,6 +67,24 @@ async def prepare(
     links: Links, profile: Profile, pool: Pool, progress: Progress, *, skip_checks: bool = False
 ) -> Prepared:
     """Probe, plan and check. See `Engine.prepare`."""
+    for again in range(TRIES_FOR_A_PORT, 0, -1):
+        try:
+            return await _prepare(links, profile, pool, progress, skip_checks=skip_checks)
+        except PrepareError as error:
+            if again == 1 or profile.master_port is not None or not _port_alone(error):
+                raise
+            progress("another launch took the head node's port meanwhile: looking again")
+    raise AssertionError("the last try returns or raises")
+
+
+def _port_alone(error: PrepareError) -> bool:
+    """Whether nothing is wrong but that the port, free when it was looked for, is free no longer."""
+    return bool(error.problems) and all("[port.free]" in problem for _, problem in error.problems)
+
+
+async def _prepare(
+    links: Links, profile: Profile, pool: Pool, progress: Progress, *, skip_checks: bool
+) -> Prepared:
     nodes = pool.nodes[: profile.nodes] if profile.nodes is not None else pool.nodes
     progress(f"looking at {_count(len(nodes), 'node')} of pool {pool.name}")
     load_checks()
