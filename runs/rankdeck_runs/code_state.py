@@ -45,6 +45,9 @@ def capture_code(record: Record, workdir: str) -> None:
 
 
 def _ask(workdir: str, question: tuple[str, ...], answer: Path, deadline: float) -> bool:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        return False
     # Optional locks and the file system monitor would write to, or start something in, the user's repository.
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
     command = ["git", "-c", "core.fsmonitor=false", "-C", workdir, *question]
@@ -57,7 +60,7 @@ def _ask(workdir: str, question: tuple[str, ...], answer: Path, deadline: float)
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.DEVNULL,
-                timeout=max(deadline - time.monotonic(), 0.0),
+                timeout=left,
                 check=False,
             )
             good = done.returncode == 0

@@ -76,7 +76,7 @@ def test_no_git_no_folder(record, repository, monkeypatch):
 
 
 def test_no_time_left_no_folder(record, repository, monkeypatch):
-    monkeypatch.setattr(code_state, "GIT_SECONDS", -1.0)  # 0 may be enough for a git that is quick
+    monkeypatch.setattr(code_state, "GIT_SECONDS", 0.0)
     capture_code(record, str(repository[0]))
     assert kept(record) is None
 
