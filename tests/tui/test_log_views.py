@@ -153,7 +153,7 @@ def test_a_filter_looks_at_a_last_line_without_its_end(tmp_path: Path) -> None:
     with path.open("ab") as file:
         file.write(b"or\nthree\n")
     wait(lambda: [line.data for line in source.before(source.size, 9)] == [b"two error"])
-    assert source.share == 1.0
+    wait(lambda: source.share == 1.0)
     source.close()
 
 
