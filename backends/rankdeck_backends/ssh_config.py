@@ -54,7 +54,7 @@ class HostSettings:
     host_key_alias: str | None
     keys: Keys
     agent_path: str
-    """The ssh agent's socket; empty if there is none."""
+    """The ssh agent's socket, whether or not an agent answers there; empty if none is named."""
     gssapi: bool
     """GSSAPIAuthentication: Kerberos may be used."""
     options: asyncssh.SSHClientConnectionOptions
@@ -220,7 +220,7 @@ def _agent_path(identity_agent: object) -> str:
     elif named == "SSH_AUTH_SOCK":
         named = os.environ.get("SSH_AUTH_SOCK", "")
     path = Path(named).expanduser() if named else None
-    return str(path) if path is not None and path.exists() else ""
+    return str(path) if path is not None else ""  # one that is not there is told where no key gets in
 
 
 def _agent_options(keys: Keys, agent_path: str) -> dict[str, Any]:

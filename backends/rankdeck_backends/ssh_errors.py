@@ -10,6 +10,7 @@ import asyncssh
 from rankdeck_backends.base import NodeError, Step
 from rankdeck_backends.failures import excerpt
 from rankdeck_backends.ssh_config import HostSettings
+from rankdeck_backends.ssh_offers import Offers
 
 
 @dataclass(slots=True)
@@ -30,8 +31,9 @@ class Seen:
     """Whether its host key was accepted."""
     methods: dict[str, None] = field(default_factory=dict)
     """Ways of logging in that the server named, in order."""
-    agent_keys: tuple[str, ...] | None = None
-    """Keys in the ssh agent; None: not asked, or no answer."""
+    methods_told: bool = False
+    """Whether the server came to name them."""
+    offers: Offers = field(default_factory=Offers)
     proxy_said: bytes = b""
     asking: bool = False
     """Whether a person is being asked, or was when it ended."""
@@ -82,7 +84,8 @@ def login_failed(node: str, settings: HostSettings, seen: Seen, error: Exception
     if seen.let_through:
         reason = _reason(error)
         if "too many authentication failures" in reason.lower():
-            return _denied(node, settings, seen, "the server gave up after too many refused keys")
+            what = "the server gave up after too many refused keys"
+            return _denied(node, settings, seen, what, too_many=True)
         if seen.asking:
             return NodeError(
                 node,
@@ -92,7 +95,10 @@ def login_failed(node: str, settings: HostSettings, seen: Seen, error: Exception
                 needs_person=True,
             )
         return NodeError(
-            node, Step.AUTH, f"the login of user {settings.user} on {settings.target} broke off: {reason}"
+            node,
+            Step.AUTH,
+            f"the login of user {settings.user} on {settings.target} broke off: {reason}"
+            f"{_offered_note(seen)}",
         )
     if isinstance(error, asyncssh.KeyExchangeFailed):
         return NodeError(
@@ -183,43 +189,69 @@ def _accept_hint(settings: HostSettings, key: asyncssh.SSHKey) -> str:
     return f"{hint}, or `{scan}`"
 
 
-def _denied(node: str, settings: HostSettings, seen: Seen, what: str) -> NodeError:
-    identities = settings.keys.identities
-    offered = [identity.label for identity in identities if identity.private is not None]
-    unusable = [f"{i.path} {i.trouble}" for i in identities if i.private is None and i.trouble]
-    if seen.agent_keys:
-        offered.insert(0, f"{len(seen.agent_keys)} of the ssh agent ({', '.join(seen.agent_keys[:6])})")
+def _denied(node: str, settings: HostSettings, seen: Seen, what: str, *, too_many: bool = False) -> NodeError:
+    offers, identities = seen.offers, settings.keys.identities
+    offered = offers.told()
+    unusable = [
+        f"{i.path} {i.trouble}"
+        for i in identities
+        if i.private is None and i.trouble and not (i.public and i.public.public_data in offers.made)
+    ]
     takes_keys = not seen.methods or "publickey" in seen.methods
-    if "too many" in what:
-        tried = "not told any more"
-    else:
-        tried = ", ".join(seen.methods) or "none that rankdeck can use"
+    methods = ", ".join(seen.methods)
+    not_told = "none that rankdeck can use" if seen.methods_told else "not told before it closed"
+    keys = f"keys offered: {', '.join(offered) or 'none'}"
+    left = offers.left(settings.keys)
+    if too_many:
+        keys += "; then the server closed: MaxAuthTries"
+    if left:
+        keys += f"; not offered: {', '.join(left)}"
     lines = [
         f"{what} for user {settings.user} on {settings.target}",
-        f"the server takes: {tried}",
-        f"keys offered: {', '.join(offered) or 'none'}" if takes_keys else "it takes no keys",
+        f"the server takes: {methods or not_told}",
+        keys if takes_keys else "it takes no keys",
         *unusable,
     ]
-    if list(seen.methods) == ["gssapi-with-mic"]:
-        hint = (
+    if offers.agent_trouble and takes_keys:
+        lines.append(f"no ssh agent answers at {settings.agent_path}: {offers.agent_trouble}")
+    hint = _denied_hint(settings, seen, takes_keys=takes_keys, unusable=bool(unusable), too_many=too_many)
+    return NodeError(node, Step.AUTH, "\n  ".join(lines), hint)
+
+
+def _denied_hint(
+    settings: HostSettings, seen: Seen, *, takes_keys: bool, unusable: bool, too_many: bool
+) -> str:
+    """What to do where no way in was found."""
+    encrypted = [str(i.path) for i in settings.keys.identities if i.lock and i.lock.private is None]
+    if seen.methods and all(method.startswith("gssapi-") for method in seen.methods):
+        return (
             "the server takes Kerberos alone: get a ticket with `kinit`, "
             "and have GSSAPIAuthentication yes in the ssh config"
         )
-    elif not takes_keys:
-        hint = "it asks for what only a person knows: run rankdeck in a terminal and answer there"
-    elif not offered:
-        hint = (
-            "make a key (`ssh-keygen`) or load yours into an ssh agent (`ssh-add`), "
-            "and put it on the node (`ssh-copy-id`)"
-        )
-    elif "too many" in what:
-        hint = "name the right key for this host in the ssh config: IdentityFile, with IdentitiesOnly yes"
-    else:
-        hint = (
+    if not takes_keys:
+        return "it asks for what only a person knows: run rankdeck in a terminal and answer there"
+    if too_many:
+        return "name the right key for this host in the ssh config: IdentityFile, with IdentitiesOnly yes"
+    if seen.offers.made:
+        return (
             "check User and IdentityFile for this host in the ssh config; "
             f"`{settings.command_line}` must work without a password"
         )
-    return NodeError(node, Step.AUTH, "\n  ".join(lines), hint)
+    if seen.offers.agent_trouble:
+        return (
+            "SSH_AUTH_SOCK or IdentityAgent names an agent that is gone: start one, then `ssh-add` your keys"
+        )
+    if encrypted:
+        return (
+            f"load it into an ssh agent (`ssh-add {shlex.quote(encrypted[0])}`), "
+            "or run rankdeck in a terminal, where it asks for the passphrase"
+        )
+    if unusable:
+        return "mend the key that is named here, or load yours into an ssh agent (`ssh-add`)"
+    return (
+        "make a key (`ssh-keygen`) or load yours into an ssh agent (`ssh-add`), "
+        "and put it on the node (`ssh-copy-id`)"
+    )
 
 
 def _fingerprint(key: asyncssh.SSHKey) -> str:
@@ -229,6 +261,11 @@ def _fingerprint(key: asyncssh.SSHKey) -> str:
 def _reason(error: Exception) -> str:
     reason = getattr(error, "reason", "") or getattr(error, "strerror", "") or str(error)
     return excerpt(str(reason).encode("utf-8", "backslashreplace")) or type(error).__name__
+
+
+def _offered_note(seen: Seen) -> str:
+    offered = seen.offers.told()
+    return f"\n  keys offered until then: {', '.join(offered)}" if offered else ""
 
 
 def _greeting_note(seen: Seen) -> str:
