@@ -94,6 +94,7 @@ class SshBackend:
     async def _start_agent(self, node: str, login: Login) -> AgentConnection:
         settings, ssh = login.settings, login.ssh
         connection = AgentConnection(node, by_hand=f"{settings.command_line} python3 -V")
+        connection.note = login.note
         limit = (settings.timeout or self._timeout) * _HELLO_PATIENCE
         try:
             async with asyncio.timeout(limit):
