@@ -242,4 +242,5 @@ class LoginClient(asyncssh.SSHClient):
             self.seen.let_through = connection.get_server_host_key() is not None
         if self.dialed is not None:
             self.seen.proxy_said = self.dialed.said()
+            self.seen.proxy_ended = self.dialed.ended()
         return self.seen

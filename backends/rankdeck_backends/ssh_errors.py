@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass, field
 
@@ -11,6 +12,15 @@ from rankdeck_backends.base import NodeError, Step
 from rankdeck_backends.failures import excerpt
 from rankdeck_backends.ssh_config import HostSettings
 from rankdeck_backends.ssh_offers import Offers
+
+_FULL = re.compile(rb"Exceeded MaxStartups")
+"""What sshd says in place of its banner where it drops a login (sshd.c, drop_connection)."""
+_HELD_BACK = re.compile(rb"Not allowed at this time")
+"""What it says to an address that its PerSourcePenalties holds back (likewise)."""
+_PROXY_DROPPED = re.compile(
+    rb"kex_exchange_identification|ssh_exchange_identification|Connection (closed|reset)|Exceeded MaxStartups"
+)
+"""What a ProxyCommand says whose own server hung up: OpenSSH's clients and netcat, by their sources."""
 
 
 @dataclass(slots=True)
@@ -35,8 +45,22 @@ class Seen:
     """Whether the server came to name them."""
     offers: Offers = field(default_factory=Offers)
     proxy_said: bytes = b""
+    """What the ProxyCommand wrote to stderr."""
+    proxy_ended: int | None = None
+    """The ProxyCommand's own exit status, if it has ended by itself."""
     asking: bool = False
     """Whether a person is being asked, or was when it ended."""
+
+    @property
+    def speaks_otherwise(self) -> bool:
+        """Whether what answers there is no SSH server."""
+        is_refusal = _FULL.search(self.greeting) or _HELD_BACK.search(self.greeting)
+        return bool(self.greeting.strip()) and not self.banner and not is_refusal
+
+    @property
+    def proxy_failed(self) -> bool:
+        """Whether it is the ProxyCommand that could not do its work, and will not the next time."""
+        return bool(self.proxy_ended) and not _PROXY_DROPPED.search(self.proxy_said)
 
 
 def timed_out(node: str, settings: HostSettings, seen: Seen, seconds: float) -> NodeError:
@@ -63,7 +87,7 @@ def timed_out(node: str, settings: HostSettings, seen: Seen, seconds: float) -> 
     return NodeError(
         node,
         Step.CONNECT,
-        f"{settings.target} {stage} within {seconds:g} s{_proxy_note(seen)}",
+        f"{settings.target} {stage} within {seconds:g} s{_greeting_note(seen)}{_proxy_note(seen)}",
         "the node may hang (out of memory, frozen), or something else than sshd listens there",
     )
 
@@ -107,13 +131,35 @@ def login_failed(node: str, settings: HostSettings, seen: Seen, error: Exception
             f"{settings.target} and rankdeck have no algorithms in common: {_reason(error)}",
             "the ssh config may narrow Ciphers, KexAlgorithms or HostKeyAlgorithms, or the server is old",
         )
+    return _not_reached(node, settings, seen, error)
+
+
+def _not_reached(node: str, settings: HostSettings, seen: Seen, error: Exception) -> NodeError:
+    """It ended before there was any SSH to speak of."""
+    if seen.proxy_failed:
+        status = seen.proxy_ended or 0
+        how = f"ended with status {status}" if status > 0 else f"was ended by signal {-status}"
+        return NodeError(
+            node,
+            Step.CONNECT,
+            f"the ProxyCommand for {settings.target} {how} before the login: `{settings.proxy_command}`"
+            f"{_wrote_note(seen.proxy_said)}",
+            f"see that it works by hand: `{settings.command_line}`",
+        )
+    if seen.speaks_otherwise:
+        return NodeError(
+            node,
+            Step.CONNECT,
+            f"{settings.target} answers, but not as an SSH server{_greeting_note(seen)}{_proxy_note(seen)}",
+            "is it sshd that listens there? check host and port",
+        )
     return NodeError(
         node,
         Step.CONNECT,
         f"{settings.target} closed the connection before the login: {_reason(error)}"
         f"{_greeting_note(seen)}{_proxy_note(seen)}",
-        "something else than sshd answers there: check host and port"
-        if seen.greeting.startswith(b"HTTP/")
+        "sshd holds logins from this address back for a while (PerSourcePenalties): wait, then try again"
+        if _HELD_BACK.search(seen.greeting)
         else "sshd may be overloaded (MaxStartups), or may not want this address (its log says which)",
     )
 
@@ -126,6 +172,13 @@ def channel_refused(node: str, error: asyncssh.ChannelOpenError) -> NodeError:
         f"logged in, but the server opens no session: {_reason(error)}",
         "sshd's MaxSessions may be 0, or the account may be for forwarding only",
     )
+
+
+def may_pass(seen: Seen, error: Exception) -> bool:
+    """Whether a server only hung up early, as a busy one does: another try may get in."""
+    if seen.let_through or seen.speaks_otherwise or seen.proxy_failed or _HELD_BACK.search(seen.greeting):
+        return False
+    return isinstance(error, (asyncssh.ConnectionLost, ConnectionError))
 
 
 def is_new_key(settings: HostSettings, seen: Seen, error: Exception) -> bool:
@@ -271,6 +324,11 @@ def _offered_note(seen: Seen) -> str:
 def _greeting_note(seen: Seen) -> str:
     said = excerpt(seen.greeting)
     return f"; it said:\n  {said}" if said and not seen.banner else ""
+
+
+def _wrote_note(said: bytes) -> str:
+    shown = excerpt(said)
+    return f"; it wrote:\n  {shown}" if shown else "; it wrote nothing"
 
 
 def _proxy_note(seen: Seen) -> str:

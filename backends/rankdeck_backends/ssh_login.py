@@ -178,5 +178,4 @@ async def _explained(node: str, settings: HostSettings, client: LoginClient, err
         return GssapiError(told)
     if isinstance(error, asyncssh.KeyExchangeFailed) and not seen.let_through:
         return StrangeAlgorithmsError(told)
-    dropped = isinstance(error, (asyncssh.ConnectionLost, ConnectionError)) and not seen.let_through
-    return DroppedError(told) if dropped else told
+    return DroppedError(told) if ssh_errors.may_pass(seen, error) else told

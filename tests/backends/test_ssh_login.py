@@ -10,9 +10,8 @@ import pytest
 from open_sshd import fingerprint, make_key, run
 from opening import LIMIT, open_one, refused
 
-from rankdeck_backends import open_backend, ssh_logins
-from rankdeck_backends.base import NodeError, Step
-from rankdeck_profiles.model import BackendKind, PoolNode
+from rankdeck_backends.base import Step
+from rankdeck_profiles.model import PoolNode
 
 
 async def test_an_unknown_host_is_refused_with_its_fingerprint_and_the_way_to_accept_it(sshd):
@@ -293,23 +292,47 @@ async def test_the_configs_connect_timeout_counts(sshd):
     server.close()
 
 
-async def test_a_server_of_another_kind_is_shown(sshd, monkeypatch):
-    def web(reader, writer) -> None:
-        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP/1.1 400 Bad Request"),
+        (b"-ERR unknown command\r\n", "-ERR unknown command"),
+        (bytes(range(256)) * 40, "answers, but not as an SSH server"),
+        (b"\xff\xfe\x01", "answers, but not as an SSH server"),
+    ],
+    ids=["web", "redis", "many bytes", "few bytes"],
+)
+async def test_a_server_of_another_kind_is_shown_at_once(sshd, answer, shown):
+    calls = []
+
+    def other(reader, writer) -> None:
+        calls.append(writer)
+        writer.write(answer)
         writer.close()
 
-    server = await asyncio.start_server(web, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    backend = open_backend(BackendKind.SSH)
-    monkeypatch.setattr(ssh_logins, "_RETRY_DELAY", 0.01)
-    try:
-        with pytest.raises(NodeError, match="closed the connection before the login") as caught:
-            await backend.open(PoolNode("n1", "127.0.0.1", None, port))
-    finally:
-        server.close()
-    assert caught.value.step is Step.CONNECT
-    assert "(5 tries)" in caught.value.what
-    assert "something else than sshd answers there" in caught.value.hint
+    server = await asyncio.start_server(other, "127.0.0.1", 0)
+    error = await refused(PoolNode("n1", "127.0.0.1", None, server.sockets[0].getsockname()[1]))
+    server.close()
+    assert error.step is Step.CONNECT
+    assert shown in error.what
+    assert error.hint == "is it sshd that listens there? check host and port"
+    assert len(calls) == 1
+
+
+async def test_a_server_that_holds_an_address_back_is_not_asked_again_and_again(sshd):
+    calls = []
+
+    def penalising(reader, writer) -> None:
+        calls.append(writer)
+        writer.write(b"Not allowed at this time\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(penalising, "127.0.0.1", 0)
+    error = await refused(PoolNode("n1", "127.0.0.1", None, server.sockets[0].getsockname()[1]))
+    server.close()
+    assert "Not allowed at this time" in error.what
+    assert "PerSourcePenalties" in error.hint
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("line", ["Port many", "Host", "ConnectTimeout"])
