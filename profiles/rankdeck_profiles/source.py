@@ -19,6 +19,7 @@ KeyPath = tuple[str | int, ...]
 MAX_BYTES = 1 << 20
 """The largest profile or pool file that is read; more is some other file, named by mistake."""
 
+_LONG_NUMBER = re.compile(r"[0-9][0-9_]{4000}")
 _HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(
     r"""\s*((?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*'))*)\s*="""
@@ -171,6 +172,13 @@ def parse(text: str, path: Path, error: type[RankdeckError]) -> Source:
         raise error(f"{where} of `{found[:80]}`" if found else where, _toml_hint(problem.msg)) from None
     except RecursionError:
         raise error(f"{path}: not TOML: nested too deeply") from None
+    except ValueError:  # Python makes no whole number of so many digits (sys.get_int_max_str_digits)
+        lines = text.splitlines()
+        number = next((n for n, line in enumerate(lines, 1) if _LONG_NUMBER.search(line)), 1)
+        raise error(
+            f"{path}:{number}: a number of thousands of digits: `{lines[number - 1].strip()[:40]}...`",
+            f"allowed: whole numbers up to {2**63 - 1} (TOML, Integer)",
+        ) from None
     return Source(path, text, data, error)
 
 

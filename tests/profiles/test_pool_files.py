@@ -238,7 +238,7 @@ def test_local_without_nodes_is_this_machine(tmp_path):
             "lab.toml:3: slots = 9000000000000000000",
             "1 to 4096",
         ),
-        ('backend = "ssh"\nnodes = 9e18\n', "lab.toml:2: nodes = 9e+18", "a list of text"),
+        ('backend = "ssh"\nnodes = 9e18\n', "lab.toml:2: nodes = 9e18", "a list of text"),
         ('backend = "ssh"\nhostfile = ""\n', 'lab.toml:2: hostfile = ""', "the path of a host file"),
         ('backend = "ssh"\nnodes = ["n1"]\ninterface = ""\n', "lab.toml:3: interface", "ib0"),
         (
