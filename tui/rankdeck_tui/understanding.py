@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rankdeck_backends.pools import read_file
 from rankdeck_profiles import hostfiles, nodes, ranges
 from rankdeck_profiles.errors import PoolError
-from rankdeck_profiles.hostfiles import Format, Hostfile
+from rankdeck_profiles.hostfiles import Format, Hostfile, Problem
 from rankdeck_profiles.hostfiles.model import listed
 from rankdeck_profiles.model import PoolNode
 from rankdeck_tui import words
@@ -85,7 +85,7 @@ def understand(nodes_text: str, hostfile: str, slots: int | None, folder: Path) 
     if found is not None:
         remarks += _remarks(found)
         if found.problems:
-            problem = hostfiles.HostfileError(found)
+            problem = hostfiles.HostfileError(replace(found, problems=tuple(map(_in_form, found.problems))))
             wrong.append(("hostfile", problem.message, problem.hint))
         slots = slots if slots is not None else _agreed(found)
     places = [_place(node, slots, "") for node in typed]
@@ -113,6 +113,11 @@ def _words(text: str) -> list[str]:
         else:
             found.append(word)
     return found
+
+
+def _in_form(problem: Problem) -> Problem:
+    """A problem, without the command line's ways out of it."""
+    return replace(problem, fix="correct the file: each host once") if problem.is_choice else problem
 
 
 def _remarks(found: Hostfile) -> list[str]:
