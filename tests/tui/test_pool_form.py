@@ -193,3 +193,6 @@ def test_a_host_on_several_lines_is_to_be_corrected_not_settled_by_an_option(tmp
     assert "lines 1 and 2" in what
     assert "correct the file: each host once" in hint
     assert "--duplicates" not in what + hint
+    read = pasted("n1 slots=4\nn1 slots=2\n")
+    assert read is not None
+    assert [problem.fix for problem in read.problems] == ["correct the file: each host once"]

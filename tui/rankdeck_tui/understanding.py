@@ -10,7 +10,7 @@ from pathlib import Path
 from rankdeck_backends.pools import read_file
 from rankdeck_profiles import hostfiles, nodes, ranges
 from rankdeck_profiles.errors import PoolError
-from rankdeck_profiles.hostfiles import Format, Hostfile, Problem
+from rankdeck_profiles.hostfiles import Format, Hostfile
 from rankdeck_profiles.hostfiles.model import listed
 from rankdeck_profiles.model import PoolNode
 from rankdeck_tui import words
@@ -79,13 +79,13 @@ def understand(nodes_text: str, hostfile: str, slots: int | None, folder: Path) 
         wrong.append(("nodes", error.message, error.hint))
     if hostfile:
         try:
-            found = read_file(str(folder / os.path.expanduser(hostfile)))
+            found = _in_form(read_file(str(folder / os.path.expanduser(hostfile))))
         except PoolError as error:
             wrong.append(("hostfile", error.message, ""))
     if found is not None:
         remarks += _remarks(found)
         if found.problems:
-            problem = hostfiles.HostfileError(replace(found, problems=tuple(map(_in_form, found.problems))))
+            problem = hostfiles.HostfileError(found)
             wrong.append(("hostfile", problem.message, problem.hint))
         slots = slots if slots is not None else _agreed(found)
     places = [_place(node, slots, "") for node in typed]
@@ -98,7 +98,7 @@ def pasted(text: str) -> Hostfile | None:
     """A host file's text where a person pasted one; None where it is to be taken as if typed."""
     if not text.strip():
         return None
-    found = hostfiles.read(text)
+    found = _in_form(hostfiles.read(text))
     if len(text.strip().splitlines()) == 1 and found.format in PASTED_ALIKE:
         return None
     return found
@@ -115,9 +115,13 @@ def _words(text: str) -> list[str]:
     return found
 
 
-def _in_form(problem: Problem) -> Problem:
-    """A problem, without the command line's ways out of it."""
-    return replace(problem, fix="correct the file: each host once") if problem.is_choice else problem
+def _in_form(found: Hostfile) -> Hostfile:
+    """A host file whose problems do not name the command line's ways out of them."""
+    problems = tuple(
+        replace(problem, fix="correct the file: each host once") if problem.is_choice else problem
+        for problem in found.problems
+    )
+    return replace(found, problems=problems)
 
 
 def _remarks(found: Hostfile) -> list[str]:
