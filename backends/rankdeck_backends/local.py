@@ -25,6 +25,9 @@ class LocalBackend:
 
     kind = "local"
 
+    def __init__(self) -> None:
+        self._packed = package.Packed()
+
     async def open(self, node: PoolNode) -> AgentConnection:
         """Start an agent for this node.
 
@@ -32,6 +35,7 @@ class LocalBackend:
             NodeError: it could not be started (step `connect`, `python` or `agent`).
         """
         connection = AgentConnection(node.name)
+        packed = await self._packed.input()
         open_files.require_room(node.name)
         argv = open_files.as_in_shell(package.bootstrap_argv(sys.executable or "python3"))
         try:
@@ -46,7 +50,7 @@ class LocalBackend:
                 "rankdeck starts its local agent with the Python it runs on itself",
             ) from None
         connection.attach(process)
-        process.write(package.bootstrap_input())
+        process.write(packed)
         try:
             await connection.greeted(_HELLO_TIMEOUT)
         except BaseException:

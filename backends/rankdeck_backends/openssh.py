@@ -59,6 +59,7 @@ class OpenSshBackend:
             connect_timeout: seconds to connect, where the config names no ConnectTimeout.
         """
         self._timeout = connect_timeout
+        self._packed = package.Packed()
         self._starts = asyncio.Semaphore(_AT_ONCE)
 
     async def open(self, node: PoolNode) -> AgentConnection:
@@ -88,11 +89,12 @@ class OpenSshBackend:
         by_hand = shlex.join([*_command(), *_target(node)])
         connection = AgentConnection(node.name, by_hand=f"{by_hand} python3 -V")
         argv = [*_command(), *_options(settings, timeout), *_target(node), package.bootstrap_command()]
+        packed = await self._packed.input()
         _, process = await asyncio.get_running_loop().subprocess_exec(
             lambda: AgentProcess(connection), *argv, start_new_session=True
         )
         connection.attach(process)
-        process.write(package.bootstrap_input())
+        process.write(packed)
         try:
             await connection.greeted(timeout * _HELLO_PATIENCE)
         except NodeError as error:

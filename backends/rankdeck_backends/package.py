@@ -6,9 +6,11 @@ A backend runs `bootstrap_command()` through the node's login shell, whichever i
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 import struct
+import threading
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -91,9 +93,38 @@ def bootstrap_argv(python: str) -> list[str]:
     return [python, "-I", "-S", "-c", _FIRST_LINE]
 
 
-@cache
+_PACKING = threading.Lock()
+"""Held while the agent is packed: threads that want it at the same time get the same one."""
+
+
+class Packed:
+    """The agent for all nodes of a backend: packed once, in a thread.
+
+    That takes a tenth of a second and more, in which the loop would serve no other connection.
+    """
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[bytes] | None = None
+
+    def begin(self) -> asyncio.Task[bytes]:
+        """Have it packed while something else is waited for."""
+        if self._task is None:
+            self._task = asyncio.create_task(asyncio.to_thread(bootstrap_input), name="pack the agent")
+        return self._task
+
+    async def input(self) -> bytes:
+        """`bootstrap_input()`."""
+        return await asyncio.shield(self.begin())  # others wait for it, too
+
+
 def bootstrap_input() -> bytes:
     """What the channel's standard input gets first; frames may follow once the marker has come."""
+    with _PACKING:
+        return _bootstrap_input()
+
+
+@cache
+def _bootstrap_input() -> bytes:
     archive = agent_zip()
     digest = hashlib.sha256(archive).hexdigest()[:16]
     first = f'ZIP_NAME = "agent-{digest}.zip"\nread_exactly = exactly_from(f)\n'

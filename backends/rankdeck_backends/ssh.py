@@ -43,6 +43,7 @@ class SshBackend:
         self._timeout = connect_timeout
         self._logins = Logins(connect_timeout=connect_timeout, asker=asker)
         self._openssh = OpenSshBackend(connect_timeout=connect_timeout)
+        self._packed = package.Packed()
         self._starts = asyncio.Semaphore(_AT_ONCE)
 
     async def open(self, node: PoolNode) -> AgentConnection:
@@ -78,6 +79,7 @@ class SshBackend:
         return connection
 
     async def _open(self, node: PoolNode) -> AgentConnection:
+        self._packed.begin()
         login = await self._logins.connect(node)
         try:
             async with self._starts:
@@ -94,7 +96,9 @@ class SshBackend:
     async def _start_agent(self, node: str, login: Login) -> AgentConnection:
         settings, ssh = login.settings, login.ssh
         connection = AgentConnection(node, by_hand=f"{settings.command_line} python3 -V")
+        connection.note = login.note
         limit = (settings.timeout or self._timeout) * _HELLO_PATIENCE
+        packed = await self._packed.input()
         try:
             async with asyncio.timeout(limit):
                 channel = await self._session(connection, ssh)
@@ -111,7 +115,7 @@ class SshBackend:
             connection.reached_at = peer[0]
         carrier = SshChannel(ssh, channel)  # it may have ended by now, which `greeted` tells
         connection.attach(carrier)
-        carrier.write(package.bootstrap_input())
+        carrier.write(packed)
         await connection.greeted(limit)
         return connection
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeVar
 import asyncssh
 from asyncssh.public_key import SSHKeyPair
 
+from rankdeck_backends import ssh_offers
 from rankdeck_backends.asking import Kind
 from rankdeck_backends.base import NodeError, Step
 from rankdeck_backends.ssh_config import HostSettings
@@ -20,6 +21,8 @@ from rankdeck_backends.ssh_person import DeclinedError, LoginQuestions, declined
 
 _GREETING_KEPT = 2000
 """Bytes: a line or two of it are shown."""
+_NO_METHOD = "none"
+"""What a client begins with, to be told the server's methods (RFC 4252, section 5.2)."""
 GSSAPI = "gssapi-with-mic"
 """RFC 4462, section 3."""
 
@@ -131,14 +134,15 @@ class LoginClient(asyncssh.SSHClient):
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         """There is a connection to speak SSH on."""
         self.connection = conn
-        # The one method of which asyncssh tells no client. Where nothing else is offered, this tells it.
-        wants_gssapi = conn.gss_mic_auth_requested
+        settings = self._settings
+        ssh_offers.watch(conn, settings.keys, settings.agent_path, self.seen.offers)
+        try_next = conn.try_next_auth
 
-        def gss_mic_auth_requested() -> bool:
-            self._note_methods()
-            return wants_gssapi()
+        def try_next_auth(*, next_method: bool = False) -> None:
+            self._note_methods()  # asyncssh drops each method that it is through with
+            try_next(next_method=next_method)
 
-        conn.gss_mic_auth_requested = gss_mic_auth_requested  # type: ignore[method-assign]
+        conn.try_next_auth = try_next_auth  # type: ignore[method-assign]
         self._listen(conn)
 
     def _listen(self, conn: asyncssh.SSHClientConnection) -> None:
@@ -170,7 +174,6 @@ class LoginClient(asyncssh.SSHClient):
 
     def public_key_auth_requested(self) -> list[SSHKeyPair] | None:
         """The encrypted keys: asked for when the agent's keys and the open ones have been refused."""
-        self._note_methods()
         locked, self._locked = self._locked, []
         pairs: list[SSHKeyPair] = []
         for lock, certificate in locked:
@@ -198,7 +201,6 @@ class LoginClient(asyncssh.SSHClient):
         return await self._asked(self._questions.challenge(name, instructions, prompts))
 
     async def _prefer_kerberos(self) -> None:
-        self._note_methods()
         if self._kerberos_first and self._settings.gssapi and GSSAPI in self.seen.methods:
             what = (
                 f"{self._settings.target} takes Kerberos (GSSAPI), which rankdeck leaves to the system's ssh"
@@ -226,7 +228,10 @@ class LoginClient(asyncssh.SSHClient):
 
     def _note_methods(self) -> None:
         if self.connection is not None:
-            self.seen.methods.update(dict.fromkeys(self.connection.get_server_auth_methods()))
+            methods = self.connection.get_server_auth_methods()
+            if methods != [_NO_METHOD]:
+                self.seen.methods_told = True
+                self.seen.methods.update(dict.fromkeys(methods))
 
     def look(self) -> Seen:
         """What is to be seen now."""
@@ -237,4 +242,5 @@ class LoginClient(asyncssh.SSHClient):
             self.seen.let_through = connection.get_server_host_key() is not None
         if self.dialed is not None:
             self.seen.proxy_said = self.dialed.said()
+            self.seen.proxy_ended = self.dialed.ended()
         return self.seen

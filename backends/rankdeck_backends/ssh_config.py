@@ -54,14 +54,15 @@ class HostSettings:
     host_key_alias: str | None
     keys: Keys
     agent_path: str
-    """The ssh agent's socket; empty if there is none."""
+    """The ssh agent's socket, whether or not an agent answers there; empty if none is named."""
     gssapi: bool
     """GSSAPIAuthentication: Kerberos may be used."""
     options: asyncssh.SSHClientConnectionOptions
     manners: Callable[[], Manners]
     """Reads how a person is dealt with. Blocks, may raise ConfigError: for a thread, when needed."""
-    accept: Callable[[asyncssh.SSHKey], None]
-    """Takes a host key for this host's own, for good if it can be saved. Blocks: for a thread."""
+    accept: Callable[[asyncssh.SSHKey], str]
+    """Takes a host key for this host's own, for good if it can be saved; else says why it could not be.
+    Blocks: for a thread."""
     command_line: str
     """What a person types to get to this host with OpenSSH."""
 
@@ -138,8 +139,8 @@ class SshConfig:
             except (OSError, ValueError, asyncssh.Error) as error:
                 raise ConfigError(f"the ssh config cannot be used: {error}") from None
 
-        def accept(key: asyncssh.SSHKey) -> None:
-            self._known_hosts.accept(
+        def accept(key: asyncssh.SSHKey) -> str:
+            return self._known_hosts.accept(
                 _new_keys_file(user_files), trust(base.host, base.port).name, key, hashed=manners().hash_names
             )
 
@@ -220,7 +221,7 @@ def _agent_path(identity_agent: object) -> str:
     elif named == "SSH_AUTH_SOCK":
         named = os.environ.get("SSH_AUTH_SOCK", "")
     path = Path(named).expanduser() if named else None
-    return str(path) if path is not None and path.exists() else ""
+    return str(path) if path is not None else ""  # one that is not there is told where no key gets in
 
 
 def _agent_options(keys: Keys, agent_path: str) -> dict[str, Any]:

@@ -37,6 +37,8 @@ class Dialed:
     sock: socket.socket
     said: Callable[[], bytes] = bytes
     """What a ProxyCommand has written to stderr so far."""
+    ended: Callable[[], int | None] = lambda: None
+    """The status with which a ProxyCommand has ended by itself, if it has; a signal's number below 0."""
     hang_up: Callable[[], asyncio.Task[None] | None] = lambda: None
     """Call when the connection is over; the task, if there is one, is done when its other end is gone."""
 
@@ -161,7 +163,7 @@ async def _start_proxy(node: str, command: str) -> Dialed:
     finally:
         theirs.close()
     ours.setblocking(False)
-    return Dialed(ours, proxy.said, proxy.hang_up)
+    return Dialed(ours, proxy.said, proxy.ended, proxy.hang_up)
 
 
 class _Proxy(asyncio.SubprocessProtocol):
@@ -173,6 +175,8 @@ class _Proxy(asyncio.SubprocessProtocol):
         self._exited = asyncio.Event()
         self._finished = asyncio.Event()
         self._over: asyncio.Task[None] | None = None
+        self._ended: int | None = None
+        self._killed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._process = cast(asyncio.SubprocessTransport, transport)
@@ -181,6 +185,8 @@ class _Proxy(asyncio.SubprocessProtocol):
         self._stderr = (self._stderr + data)[-_KEPT_STDERR:]
 
     def process_exited(self) -> None:
+        if self._process is not None and not self._killed:
+            self._ended = self._process.get_returncode()
         self._exited.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -188,6 +194,9 @@ class _Proxy(asyncio.SubprocessProtocol):
 
     def said(self) -> bytes:
         return self._stderr
+
+    def ended(self) -> int | None:
+        return self._ended
 
     def hang_up(self) -> asyncio.Task[None]:
         if self._over is None:
@@ -201,5 +210,6 @@ class _Proxy(asyncio.SubprocessProtocol):
                 await self._exited.wait()
                 await self._finished.wait()
         if self._process is not None:
+            self._killed = True
             self._process.close()  # kills it if it is still there
         await self._exited.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass, field
 
@@ -10,6 +11,16 @@ import asyncssh
 from rankdeck_backends.base import NodeError, Step
 from rankdeck_backends.failures import excerpt
 from rankdeck_backends.ssh_config import HostSettings
+from rankdeck_backends.ssh_offers import Offers
+
+_FULL = re.compile(rb"Exceeded MaxStartups")
+"""What sshd says in place of its banner where it drops a login (sshd.c, drop_connection)."""
+_HELD_BACK = re.compile(rb"Not allowed at this time")
+"""What it says to an address that its PerSourcePenalties holds back (likewise)."""
+_PROXY_DROPPED = re.compile(
+    rb"kex_exchange_identification|ssh_exchange_identification|Connection (closed|reset)|Exceeded MaxStartups"
+)
+"""What a ProxyCommand says whose own server hung up: OpenSSH's clients and netcat, by their sources."""
 
 
 @dataclass(slots=True)
@@ -30,11 +41,26 @@ class Seen:
     """Whether its host key was accepted."""
     methods: dict[str, None] = field(default_factory=dict)
     """Ways of logging in that the server named, in order."""
-    agent_keys: tuple[str, ...] | None = None
-    """Keys in the ssh agent; None: not asked, or no answer."""
+    methods_told: bool = False
+    """Whether the server came to name them."""
+    offers: Offers = field(default_factory=Offers)
     proxy_said: bytes = b""
+    """What the ProxyCommand wrote to stderr."""
+    proxy_ended: int | None = None
+    """The ProxyCommand's own exit status, if it has ended by itself."""
     asking: bool = False
     """Whether a person is being asked, or was when it ended."""
+
+    @property
+    def speaks_otherwise(self) -> bool:
+        """Whether what answers there is no SSH server."""
+        is_refusal = _FULL.search(self.greeting) or _HELD_BACK.search(self.greeting)
+        return bool(self.greeting.strip()) and not self.banner and not is_refusal
+
+    @property
+    def proxy_failed(self) -> bool:
+        """Whether it is the ProxyCommand that could not do its work, and will not the next time."""
+        return bool(self.proxy_ended) and not _PROXY_DROPPED.search(self.proxy_said)
 
 
 def timed_out(node: str, settings: HostSettings, seen: Seen, seconds: float) -> NodeError:
@@ -61,7 +87,7 @@ def timed_out(node: str, settings: HostSettings, seen: Seen, seconds: float) -> 
     return NodeError(
         node,
         Step.CONNECT,
-        f"{settings.target} {stage} within {seconds:g} s{_proxy_note(seen)}",
+        f"{settings.target} {stage} within {seconds:g} s{_greeting_note(seen)}{_proxy_note(seen)}",
         "the node may hang (out of memory, frozen), or something else than sshd listens there",
     )
 
@@ -82,7 +108,8 @@ def login_failed(node: str, settings: HostSettings, seen: Seen, error: Exception
     if seen.let_through:
         reason = _reason(error)
         if "too many authentication failures" in reason.lower():
-            return _denied(node, settings, seen, "the server gave up after too many refused keys")
+            what = "the server gave up after too many refused keys"
+            return _denied(node, settings, seen, what, too_many=True)
         if seen.asking:
             return NodeError(
                 node,
@@ -92,7 +119,10 @@ def login_failed(node: str, settings: HostSettings, seen: Seen, error: Exception
                 needs_person=True,
             )
         return NodeError(
-            node, Step.AUTH, f"the login of user {settings.user} on {settings.target} broke off: {reason}"
+            node,
+            Step.AUTH,
+            f"the login of user {settings.user} on {settings.target} broke off: {reason}"
+            f"{_offered_note(seen)}",
         )
     if isinstance(error, asyncssh.KeyExchangeFailed):
         return NodeError(
@@ -101,13 +131,35 @@ def login_failed(node: str, settings: HostSettings, seen: Seen, error: Exception
             f"{settings.target} and rankdeck have no algorithms in common: {_reason(error)}",
             "the ssh config may narrow Ciphers, KexAlgorithms or HostKeyAlgorithms, or the server is old",
         )
+    return _not_reached(node, settings, seen, error)
+
+
+def _not_reached(node: str, settings: HostSettings, seen: Seen, error: Exception) -> NodeError:
+    """It ended before there was any SSH to speak of."""
+    if seen.proxy_failed:
+        status = seen.proxy_ended or 0
+        how = f"ended with status {status}" if status > 0 else f"was ended by signal {-status}"
+        return NodeError(
+            node,
+            Step.CONNECT,
+            f"the ProxyCommand for {settings.target} {how} before the login: `{settings.proxy_command}`"
+            f"{_wrote_note(seen.proxy_said)}",
+            f"see that it works by hand: `{settings.command_line}`",
+        )
+    if seen.speaks_otherwise:
+        return NodeError(
+            node,
+            Step.CONNECT,
+            f"{settings.target} answers, but not as an SSH server{_greeting_note(seen)}{_proxy_note(seen)}",
+            "is it sshd that listens there? check host and port",
+        )
     return NodeError(
         node,
         Step.CONNECT,
         f"{settings.target} closed the connection before the login: {_reason(error)}"
         f"{_greeting_note(seen)}{_proxy_note(seen)}",
-        "something else than sshd answers there: check host and port"
-        if seen.greeting.startswith(b"HTTP/")
+        "sshd holds logins from this address back for a while (PerSourcePenalties): wait, then try again"
+        if _HELD_BACK.search(seen.greeting)
         else "sshd may be overloaded (MaxStartups), or may not want this address (its log says which)",
     )
 
@@ -120,6 +172,13 @@ def channel_refused(node: str, error: asyncssh.ChannelOpenError) -> NodeError:
         f"logged in, but the server opens no session: {_reason(error)}",
         "sshd's MaxSessions may be 0, or the account may be for forwarding only",
     )
+
+
+def may_pass(seen: Seen, error: Exception) -> bool:
+    """Whether a server only hung up early, as a busy one does: another try may get in."""
+    if seen.let_through or seen.speaks_otherwise or seen.proxy_failed or _HELD_BACK.search(seen.greeting):
+        return False
+    return isinstance(error, (asyncssh.ConnectionLost, ConnectionError))
 
 
 def is_new_key(settings: HostSettings, seen: Seen, error: Exception) -> bool:
@@ -183,43 +242,69 @@ def _accept_hint(settings: HostSettings, key: asyncssh.SSHKey) -> str:
     return f"{hint}, or `{scan}`"
 
 
-def _denied(node: str, settings: HostSettings, seen: Seen, what: str) -> NodeError:
-    identities = settings.keys.identities
-    offered = [identity.label for identity in identities if identity.private is not None]
-    unusable = [f"{i.path} {i.trouble}" for i in identities if i.private is None and i.trouble]
-    if seen.agent_keys:
-        offered.insert(0, f"{len(seen.agent_keys)} of the ssh agent ({', '.join(seen.agent_keys[:6])})")
+def _denied(node: str, settings: HostSettings, seen: Seen, what: str, *, too_many: bool = False) -> NodeError:
+    offers, identities = seen.offers, settings.keys.identities
+    offered = offers.told()
+    unusable = [
+        f"{i.path} {i.trouble}"
+        for i in identities
+        if i.private is None and i.trouble and not (i.public and i.public.public_data in offers.made)
+    ]
     takes_keys = not seen.methods or "publickey" in seen.methods
-    if "too many" in what:
-        tried = "not told any more"
-    else:
-        tried = ", ".join(seen.methods) or "none that rankdeck can use"
+    methods = ", ".join(seen.methods)
+    not_told = "none that rankdeck can use" if seen.methods_told else "not told before it closed"
+    keys = f"keys offered: {', '.join(offered) or 'none'}"
+    left = offers.left(settings.keys)
+    if too_many:
+        keys += "; then the server closed: MaxAuthTries"
+    if left:
+        keys += f"; not offered: {', '.join(left)}"
     lines = [
         f"{what} for user {settings.user} on {settings.target}",
-        f"the server takes: {tried}",
-        f"keys offered: {', '.join(offered) or 'none'}" if takes_keys else "it takes no keys",
+        f"the server takes: {methods or not_told}",
+        keys if takes_keys else "it takes no keys",
         *unusable,
     ]
-    if list(seen.methods) == ["gssapi-with-mic"]:
-        hint = (
+    if offers.agent_trouble and takes_keys:
+        lines.append(f"no ssh agent answers at {settings.agent_path}: {offers.agent_trouble}")
+    hint = _denied_hint(settings, seen, takes_keys=takes_keys, unusable=bool(unusable), too_many=too_many)
+    return NodeError(node, Step.AUTH, "\n  ".join(lines), hint)
+
+
+def _denied_hint(
+    settings: HostSettings, seen: Seen, *, takes_keys: bool, unusable: bool, too_many: bool
+) -> str:
+    """What to do where no way in was found."""
+    encrypted = [str(i.path) for i in settings.keys.identities if i.lock and i.lock.private is None]
+    if seen.methods and all(method.startswith("gssapi-") for method in seen.methods):
+        return (
             "the server takes Kerberos alone: get a ticket with `kinit`, "
             "and have GSSAPIAuthentication yes in the ssh config"
         )
-    elif not takes_keys:
-        hint = "it asks for what only a person knows: run rankdeck in a terminal and answer there"
-    elif not offered:
-        hint = (
-            "make a key (`ssh-keygen`) or load yours into an ssh agent (`ssh-add`), "
-            "and put it on the node (`ssh-copy-id`)"
-        )
-    elif "too many" in what:
-        hint = "name the right key for this host in the ssh config: IdentityFile, with IdentitiesOnly yes"
-    else:
-        hint = (
+    if not takes_keys:
+        return "it asks for what only a person knows: run rankdeck in a terminal and answer there"
+    if too_many:
+        return "name the right key for this host in the ssh config: IdentityFile, with IdentitiesOnly yes"
+    if seen.offers.made:
+        return (
             "check User and IdentityFile for this host in the ssh config; "
             f"`{settings.command_line}` must work without a password"
         )
-    return NodeError(node, Step.AUTH, "\n  ".join(lines), hint)
+    if seen.offers.agent_trouble:
+        return (
+            "SSH_AUTH_SOCK or IdentityAgent names an agent that is gone: start one, then `ssh-add` your keys"
+        )
+    if encrypted:
+        return (
+            f"load it into an ssh agent (`ssh-add {shlex.quote(encrypted[0])}`), "
+            "or run rankdeck in a terminal, where it asks for the passphrase"
+        )
+    if unusable:
+        return "mend the key that is named here, or load yours into an ssh agent (`ssh-add`)"
+    return (
+        "make a key (`ssh-keygen`) or load yours into an ssh agent (`ssh-add`), "
+        "and put it on the node (`ssh-copy-id`)"
+    )
 
 
 def _fingerprint(key: asyncssh.SSHKey) -> str:
@@ -231,9 +316,19 @@ def _reason(error: Exception) -> str:
     return excerpt(str(reason).encode("utf-8", "backslashreplace")) or type(error).__name__
 
 
+def _offered_note(seen: Seen) -> str:
+    offered = seen.offers.told()
+    return f"\n  keys offered until then: {', '.join(offered)}" if offered else ""
+
+
 def _greeting_note(seen: Seen) -> str:
     said = excerpt(seen.greeting)
     return f"; it said:\n  {said}" if said and not seen.banner else ""
+
+
+def _wrote_note(said: bytes) -> str:
+    shown = excerpt(said)
+    return f"; it wrote:\n  {shown}" if shown else "; it wrote nothing"
 
 
 def _proxy_note(seen: Seen) -> str:

@@ -101,7 +101,7 @@ class KnownHosts:
                 return Trust(names[0], name, known)
         return Trust(names[0], names[0])
 
-    def accept(self, path: Path | None, name: str, key: asyncssh.SSHKey, *, hashed: bool) -> None:
+    def accept(self, path: Path | None, name: str, key: asyncssh.SSHKey, *, hashed: bool) -> str:
         """Take a key for the host's own: appended to the file; where that can't be, kept for this process.
 
         Args:
@@ -109,16 +109,22 @@ class KnownHosts:
             name: what the host is known by (`Trust.name`).
             key: its key.
             hashed: HashKnownHosts.
+
+        Returns:
+            Why it is not in the file, for people; empty: it is, or no file was to keep it.
         """
+        trouble = ""
         with self._lock:
             try:
                 if path is not None:
                     ssh_accepting.save(path, name, key, hashed=hashed)
                     self._files.pop(path, None)  # two lines within a tick of the file system's clock
-                    return
-            except OSError:
-                pass  # as ssh does: the person has said yes, a read-only home changes nothing about that
+                    return ""
+            except OSError as error:
+                # As ssh does: the person has said yes, a read-only home changes nothing about that.
+                trouble = f"{path}: {error.strerror or error}"
             self._unsaved.setdefault(name, []).append(KnownKey(path or Path(os.devnull), 0, "", name, key))
+        return trouble
 
     def _file(self, path: Path) -> _File | None:
         with self._lock:

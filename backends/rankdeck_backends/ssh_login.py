@@ -17,7 +17,6 @@ from rankdeck_backends.ssh_person import LoginQuestions
 
 _AUTH_PATIENCE = 2.0
 """How many times the connect timeout a login may take once the host is verified: accounts may be slow."""
-_AGENT_TIMEOUT = 2.0
 
 
 class DroppedError(Exception):
@@ -172,8 +171,6 @@ async def _explained(node: str, settings: HostSettings, client: LoginClient, err
     if client.dialed is not None and (over := client.dialed.hang_up()) is not None:
         await over
     seen = client.look()
-    if isinstance(error, asyncssh.PermissionDenied) or seen.let_through:
-        seen.agent_keys = await _agent_keys(settings)
     told = ssh_errors.login_failed(node, settings, seen, error)
     if ssh_errors.is_new_key(settings, seen, error) and seen.shown_key is not None:
         return UnknownHostError(told, seen.shown_key)
@@ -181,17 +178,4 @@ async def _explained(node: str, settings: HostSettings, client: LoginClient, err
         return GssapiError(told)
     if isinstance(error, asyncssh.KeyExchangeFailed) and not seen.let_through:
         return StrangeAlgorithmsError(told)
-    dropped = isinstance(error, (asyncssh.ConnectionLost, ConnectionError)) and not seen.let_through
-    return DroppedError(told) if dropped else told
-
-
-async def _agent_keys(settings: HostSettings) -> tuple[str, ...] | None:
-    """The ssh agent's keys by comment or fingerprint, for the message of a refused login."""
-    if not settings.agent_path:
-        return None
-    with contextlib.suppress(TimeoutError, OSError, ValueError, asyncssh.Error):
-        async with asyncio.timeout(_AGENT_TIMEOUT), asyncssh.connect_agent(settings.agent_path) as agent:
-            identities = settings.keys.agent_identities()
-            pairs = await agent.get_keys(identities)
-            return tuple(pair.get_comment() or pair.get_algorithm() for pair in pairs)
-    return None
+    return DroppedError(told) if ssh_errors.may_pass(seen, error) else told

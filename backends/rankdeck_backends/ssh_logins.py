@@ -74,6 +74,8 @@ class Login:
     settings: HostSettings
     """The node's own, by which it was reached."""
     ssh: asyncssh.SSHClientConnection
+    note: str = ""
+    """What a person should know of it."""
 
     @property
     def direct(self) -> bool:
@@ -94,6 +96,8 @@ class Logins:
         self._ticket = Ticket()
         self._kerberos_fails: set[str] = set()
         """Nodes that no ticket gets in to."""
+        self._notes: dict[str, list[str]] = {}
+        """By node, what is to be said once it is reached."""
         self._timeout = connect_timeout
         self._config = SshConfig()
         self._hops: dict[tuple[str, ...], _LoginTask] = {}
@@ -114,7 +118,8 @@ class Logins:
         route = await self._route(node.name, settings)
         tunnel = await self._tunnel(node.name, route)
         hop = Hop(node.name, settings.name, len(route) + 1, len(route) + 1)
-        return Login(settings, await self._log_in(hop, settings, tunnel))
+        ssh = await self._log_in(hop, settings, tunnel)
+        return Login(settings, ssh, "; ".join(self._notes.pop(node.name, ())))
 
     def kerberos_fails(self, node: str) -> None:
         """No ticket gets in to this node: the next login there begins with the other ways."""
@@ -206,7 +211,8 @@ class Logins:
                 why = f"{settings.host} wants algorithms that rankdeck does not have"
                 raise BeyondUsError(error.told, why) from None
             except UnknownHostError as error:
-                await self._person.takes(hop, settings, error.key, error.told)
+                if note := await self._person.takes(hop, settings, error.key, error.told):
+                    self._notes.setdefault(hop.node, []).append(note)
             except LockedKeyError as error:
                 if not await self._person.opens(hop, settings, error.lock):
                     skipped.add(error.lock)

@@ -34,7 +34,7 @@ class Person:
         """What answers the server's questions during one login; None: nobody does."""
         return LoginQuestions(self._desk, hop, settings) if self._desk is not None else None
 
-    async def takes(self, hop: Hop, settings: HostSettings, key: asyncssh.SSHKey, told: NodeError) -> None:
+    async def takes(self, hop: Hop, settings: HostSettings, key: asyncssh.SSHKey, told: NodeError) -> str:
         """Have an unknown host key accepted, and saved.
 
         Args:
@@ -42,6 +42,9 @@ class Person:
             settings: that host's.
             key: the key.
             told: what to raise where it is not accepted.
+
+        Returns:
+            What is to be said where it could not be saved; else empty.
 
         Raises:
             NodeError: it was not accepted.
@@ -63,7 +66,14 @@ class Person:
             if not await self._desk.accepts(shown):
                 what = f"{told.what}; you did not accept it"
                 raise NodeError(told.node, Step.HOST_KEY, what, told.hint, needs_person=True)
-        await asyncio.to_thread(settings.accept, key)
+        trouble = await asyncio.to_thread(settings.accept, key)
+        if not trouble:
+            return ""
+        # The beginning is ssh's own (sshconnect.c, check_host_key).
+        return (
+            f"failed to add {settings.host} to the list of known hosts ({trouble}); "
+            "its key is trusted until rankdeck is left"
+        )
 
     async def opens(self, hop: Hop, settings: HostSettings, lock: LockedKey) -> bool:
         """Have a key's passphrase typed; False: it stays closed, other ways of logging in are left to try.

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rankdeck_profiles import durations, frameworks, placeholders, source
+from rankdeck_profiles import durations, frameworks, nodes, placeholders, ranges, source
 from rankdeck_profiles.errors import FieldError, PlanError, PoolError, ProfileError
 from rankdeck_profiles.model import CommBackend, OnRankFailure, Pool, Profile, StopPolicy
 from rankdeck_profiles.overrides import Override, apply, parse_override
@@ -21,6 +21,13 @@ __all__ = ["load_pool", "load_profile", "parse_override", "pool_from", "profile_
 
 SIGNALS = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ABRT", "KILL")
 """Signals that may be asked for: those that end a process, or that checkpointing scripts listen to."""
+
+_MOST = {
+    "nodes": ranges.MAX_RANGE,
+    "procs_per_node": nodes.MAX_SLOTS,
+    "process_count": ranges.MAX_RANGE * nodes.MAX_SLOTS,
+}
+"""The most of each: as many as pools can have. More is a slip of the finger."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -141,9 +148,10 @@ def _workdir(read: Source, text: str | None, base: Path) -> str:
 
 
 def _count(read: Source, key: str, value: int | None) -> int | None:
-    if value is not None and value < 1:
-        raise read.problem((key,), f"{key} = {value}", "allowed: a whole number, 1 or more")
-    return value
+    if value is None or 1 <= value <= _MOST[key]:
+        return value
+    allowed = "1 or more" if value < 1 else f"1 to {_MOST[key]}"
+    raise read.problem((key,), f"{key} = {value}", f"allowed: a whole number, {allowed}")
 
 
 def _port(read: Source, value: int | str) -> int | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from rankdeck_profiles import paths
+from rankdeck_profiles import paths, source
 from rankdeck_profiles.errors import PoolError, ProfileError, RankdeckError
 
 if TYPE_CHECKING:
@@ -191,9 +191,14 @@ class Library:
         """
         from rankdeck_profiles import edit
 
-        source = self.path(kind, name)
+        found = self.path(kind, name)
         target = self.new_path(kind, new_name)
-        edit.create(target, source.read_bytes())
+        try:
+            data = source.content(found, -1)
+        except OSError as problem:
+            error = ProfileError if kind == PROFILES else PoolError
+            raise error(f"{found}: cannot be read: {problem.strerror}") from None
+        edit.create(target, data)
         return target
 
     def remove(self, kind: str, name: str) -> Path:

@@ -21,6 +21,12 @@ ALLOWED = (
 MAX_SLOTS = 4096
 """The most slots of one node: more than machines have CPUs."""
 
+MAX_NAME = 253
+"""The most characters of a host name (RFC 1035, 2.3.4: 255 octets on the wire)."""
+
+OPERATORS = "!&^"
+"""ClusterShell's operators between sets of nodes: without, in both, in one only (nodeset(1))."""
+
 _IPV6 = re.compile(r"\[([0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?)\](?::(.*))?", re.ASCII)
 _RANGE = re.compile(r"(?:[A-Za-z0-9._-]|\[[0-9,/-]+\])+", re.ASCII)
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*", re.ASCII)
@@ -170,7 +176,19 @@ def folded(names: Iterable[str]) -> str:
 
 def is_host(text: str) -> bool:
     """Whether it can be a host's name or IPv4 address."""
-    return bool(_HOST.fullmatch(text))
+    return len(text) <= MAX_NAME and bool(_HOST.fullmatch(text))
+
+
+def too_long(text: str) -> str:
+    """What is to be said of a name that is longer than host names are; empty: it is not."""
+    if len(text) <= MAX_NAME:
+        return ""
+    return f'"{text[:24]}..." has {len(text)} characters; allowed in a host name: at most {MAX_NAME}'
+
+
+def is_group(text: str) -> bool:
+    """Whether it names a group of the site: `@gpu`, `@racks:r1`."""
+    return bool(_GROUP.fullmatch(text))
 
 
 def is_user(text: str) -> bool:
@@ -189,10 +207,10 @@ def _with_port(node: PoolNode) -> str:
 def _expand_entry(entry: str, notes: list[str]) -> list[PoolNode]:
     first, *words = entry.split() or [""]
     options = _options(entry, words)
-    if _GROUP.fullmatch(first):
-        from rankdeck_profiles import groups
-
-        return [replace(options, name=host, host=host) for host in groups.members(first)]
+    if any(operator in first for operator in OPERATORS):
+        return [replace(options, name=host, host=host) for host in _calculated(entry, first)]
+    if is_group(first):
+        return [replace(options, name=host, host=host) for host in _members(first)]
     user, at, rest = first.rpartition("@")
     if at and not is_user(user):
         raise NodeSyntaxError(entry, f'"{user}" is no user name; allowed: {ALLOWED}')
@@ -204,11 +222,49 @@ def _expand_entry(entry: str, notes: list[str]) -> list[PoolNode]:
     return [replace(options, name=host, host=host, user=user or None, port=port) for host in once]
 
 
+def _members(group: str) -> list[str]:
+    from rankdeck_profiles import groups  # only where one is named: it reads the site's files
+
+    return groups.members(group)
+
+
+def _calculated(entry: str, expression: str) -> list[str]:
+    """The nodes of `gpu[001-009]!gpu003`: left to right as ClusterShell does, but in the order written."""
+    first, *further = re.split(f"([{re.escape(OPERATORS)}])", expression)
+    found = dict.fromkeys(_operand(entry, first))
+    for operator, text in zip(further[::2], further[1::2], strict=True):
+        other = dict.fromkeys(_operand(entry, text))
+        if operator == "&":
+            found = {name: None for name in found if name in other}
+        else:
+            added = [name for name in other if name not in found] if operator == "^" else []
+            found = dict.fromkeys([*(name for name in found if name not in other), *added])
+    if not found:
+        raise NodeSyntaxError(entry, "no node is left of it")
+    return list(found)
+
+
+def _operand(entry: str, text: str) -> list[str]:
+    if is_group(text):
+        return _members(text)
+    if not _RANGE.fullmatch(text):
+        found = f'"{text}"' if text else "nothing"
+        raise NodeSyntaxError(
+            entry,
+            f"{found} found beside an operator; allowed there: a name, a range or a group. "
+            '"!" is without, "&" in both, "^" in one only',
+        )
+    return _range(entry, text)
+
+
 def _options(entry: str, words: list[str]) -> PoolNode:
     """The words behind an entry's host, as a node that has only them."""
     node = PoolNode("", "")
+    before: dict[str, str] = {}
     for word in words:
         key, _, value = word.partition("=")
+        if before.setdefault(key, word) != word:
+            raise NodeSyntaxError(entry, f"both {before[key]} and {word}; keep one of them")
         if key == "slots":
             if not (value.isascii() and value.isdigit() and 1 <= int(value[:9]) <= MAX_SLOTS):
                 raise NodeSyntaxError(entry, f'slots "{value}" found; allowed: 1 to {MAX_SLOTS}')
@@ -283,5 +339,5 @@ def _range(entry: str, pattern: str) -> list[str]:
         raise NodeSyntaxError(entry, f'{error}; a range is written as in "gpu[001-004,007]"') from None
     bad = next((host for host in hosts if not is_host(host)), None)
     if bad is not None:
-        raise NodeSyntaxError(entry, f'"{bad}" is no host name; allowed: {ALLOWED}')
+        raise NodeSyntaxError(entry, too_long(bad) or f'"{bad}" is no host name; allowed: {ALLOWED}')
     return hosts

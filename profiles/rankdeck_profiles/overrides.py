@@ -81,7 +81,7 @@ def _value(raw: str) -> Any:
 
     try:
         parsed = tomli.loads(f"value = {raw}")
-    except (tomli.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # no TOML, or a number of thousands of digits
         return raw
     # More than one key: the text had a line end and went on as TOML of its own.
     return parsed["value"] if parsed.keys() == {"value"} else raw

@@ -11,7 +11,7 @@ from pathlib import Path
 from rankdeck_profiles import hostfiles, nodes, schema, selection
 from rankdeck_profiles.errors import PoolError
 from rankdeck_profiles.model import BackendKind, Pool, PoolNode
-from rankdeck_profiles.source import Source, decode
+from rankdeck_profiles.source import Source, content, decode
 
 LOCAL = "local"
 """The name of the pool that needs no file: this machine."""
@@ -115,7 +115,13 @@ def _hostfile(read: Source, name: str, slots: int | None) -> tuple[nodes.Listed,
     if not path.is_absolute():
         path = read.path.absolute().parent / path
     try:
-        found = hostfiles.read(decode(path.read_bytes(), path, PoolError)).checked()
+        raw = content(path, hostfiles.MAX_BYTES + 1)
+        if len(raw) > hostfiles.MAX_BYTES:
+            raise read.problem(
+                ("hostfile",),
+                f"hostfile {path}: larger than {hostfiles.MAX_BYTES} bytes; that is no host file",
+            )
+        found = hostfiles.read(decode(raw, path, PoolError)).checked()
     except OSError as problem:
         raise read.problem(("hostfile",), f"hostfile {path}: cannot be read: {problem.strerror}") from None
     except hostfiles.HostfileError as problem:

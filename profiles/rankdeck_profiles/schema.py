@@ -157,6 +157,8 @@ def show(value: Any) -> str:
         text = "[" + ", ".join(show(item) for item in value) + "]"
     elif isinstance(value, dict):
         text = "a table"
+    elif isinstance(value, float):
+        text = str(value).replace("e+", "e")  # 9e18, as people write it
     else:
         text = str(value)
     return text if len(text) <= 80 else text[:77] + "..."

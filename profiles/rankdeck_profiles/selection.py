@@ -14,7 +14,7 @@ from rankdeck_profiles import ranges
 from rankdeck_profiles.errors import PoolError
 from rankdeck_profiles.matching import Nodes, UnknownNodeError
 from rankdeck_profiles.model import Pool, PoolNode, Profile
-from rankdeck_profiles.nodes import numbers
+from rankdeck_profiles.nodes import OPERATORS, expand, numbers
 
 Slots = tuple[int, ...] | None
 """GPUs of one node by their numbers; None: all of it."""
@@ -127,20 +127,17 @@ def _nodes_of(known: Nodes, names: list[str]) -> list[PoolNode]:
     """The nodes that names, ranges and groups stand for, each once. Of a group, those that the pool has."""
     found: dict[str, PoolNode] = {}
     for name in names:
-        if name.startswith("@"):
-            members = _of_group(known, name)
-        else:
-            members = [known.find(host) for host in _expanded(name)]
+        hosts = _expanded(name)
+        has_group = name.startswith("@") or ("@" in name and _is_calculated(name))
+        members = _of_group(known, name, hosts) if has_group else [known.find(host) for host in hosts]
         found.update((node.name, node) for node in members)
     return list(found.values())
 
 
-def _of_group(known: Nodes, name: str) -> list[PoolNode]:
-    from rankdeck_profiles import groups
-
+def _of_group(known: Nodes, name: str, hosts: list[str]) -> list[PoolNode]:
     members = []
     missing: UnknownNodeError | None = None
-    for host in groups.members(name):
+    for host in hosts:
         try:
             members.append(known.find(host))
         except UnknownNodeError as error:
@@ -150,7 +147,13 @@ def _of_group(known: Nodes, name: str) -> list[PoolNode]:
     return members
 
 
+def _is_calculated(name: str) -> bool:
+    return any(operator in name for operator in OPERATORS)
+
+
 def _expanded(name: str) -> list[str]:
+    if name.startswith("@") or _is_calculated(name):
+        return [node.host for node in expand([name])]
     if name.count(":") > 1:
         return [name.strip("[]")]
     try:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +19,7 @@ KeyPath = tuple[str | int, ...]
 MAX_BYTES = 1 << 20
 """The largest profile or pool file that is read; more is some other file, named by mistake."""
 
+_LONG_NUMBER = re.compile(r"[0-9][0-9_]{4000}")
 _HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(
     r"""\s*((?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*'))*)\s*="""
@@ -95,8 +98,7 @@ def read(path: str | os.PathLike[str], error: type[RankdeckError]) -> Source:
     """
     file = Path(path)
     try:
-        with file.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
+        raw = content(file, MAX_BYTES + 1)
     except FileNotFoundError:
         raise error(f"{file}: there is no such file") from None
     except OSError as problem:
@@ -104,6 +106,34 @@ def read(path: str | os.PathLike[str], error: type[RankdeckError]) -> Source:
     if len(raw) > MAX_BYTES:
         raise error(f"{file}: larger than {MAX_BYTES} bytes; that is no profile or pool")
     return parse(decode(raw, file, error), file, error)
+
+
+_OWN_PIPES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+"""A shell's `<(command)` and standard input: pipes that were meant for this process."""
+
+
+def content(path: Path, limit: int) -> bytes:
+    """The first bytes of a file. Anything else is refused: a FIFO gives nothing until somebody writes to it.
+
+    Args:
+        path: a file, or a pipe that this process was given (`<(command)`).
+        limit: the most bytes.
+
+    Raises:
+        OSError: it can't be read, or is something else; `strerror` says what.
+    """
+    # Without O_NONBLOCK the opening of a FIFO waits for the other end.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as stream:
+        mode = os.fstat(descriptor).st_mode
+        own_pipe = stat.S_ISFIFO(mode) and str(path).startswith(_OWN_PIPES)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode) and not own_pipe:
+            kind = "a named pipe (FIFO)" if stat.S_ISFIFO(mode) else "a device"
+            raise OSError(errno.EINVAL, f"it is {kind}; allowed: a regular file", str(path))
+        os.set_blocking(descriptor, True)
+        return stream.read(limit)
 
 
 def decode(raw: bytes, path: Path, error: type[RankdeckError]) -> str:
@@ -142,6 +172,13 @@ def parse(text: str, path: Path, error: type[RankdeckError]) -> Source:
         raise error(f"{where} of `{found[:80]}`" if found else where, _toml_hint(problem.msg)) from None
     except RecursionError:
         raise error(f"{path}: not TOML: nested too deeply") from None
+    except ValueError:  # Python makes no whole number of so many digits (sys.get_int_max_str_digits)
+        lines = text.splitlines()
+        number = next((n for n, line in enumerate(lines, 1) if _LONG_NUMBER.search(line)), 1)
+        raise error(
+            f"{path}:{number}: a number of thousands of digits: `{lines[number - 1].strip()[:40]}...`",
+            f"allowed: whole numbers up to {2**63 - 1} (TOML, Integer)",
+        ) from None
     return Source(path, text, data, error)
 
 

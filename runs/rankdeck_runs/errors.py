@@ -20,6 +20,8 @@ class PrepareError(RankdeckError):
     Attributes:
         problems: (node, what is wrong there), every one found.
         plan: what would have run, made of what the nodes told; None where there is none.
+        remedy: the hint, without the words of the command line.
+        checks_failed: checks are among the problems; they can be overruled.
     """
 
     def __init__(
@@ -28,10 +30,16 @@ class PrepareError(RankdeckError):
         hint: str,
         exit_status: int,
         plan: LaunchPlan | None = None,
+        *,
+        checks_failed: bool = False,
     ) -> None:
         self.problems = tuple(problems)
         self.plan = plan
-        super().__init__(listed(self.problems), hint)
+        self.remedy = hint
+        self.checks_failed = checks_failed
+        also = "`rankdeck check` shows what else was found; --skip-checks starts the run all the same"
+        hints = filter(None, (hint, also if checks_failed else ""))
+        super().__init__(listed(self.problems), "\n  ".join(hints))
         self.exit_status = exit_status
 
 

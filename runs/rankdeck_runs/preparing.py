@@ -173,10 +173,8 @@ def _refusal(
     if not_reached(failed):
         return _prepare_error(failed, planned)
     status = WRONG if failed else CHECK_FAILED
-    hints = [hints_of(failed)] if failed else []
-    if causes:
-        hints.append("`rankdeck check` shows what else was found; --skip-checks starts the run all the same")
-    return PrepareError([*problems_of(failed), *causes], "\n  ".join(hints), status, planned)
+    hint = hints_of(failed) if failed else ""
+    return PrepareError([*problems_of(failed), *causes], hint, status, planned, checks_failed=bool(causes))
 
 
 def _prepare_error(failed: Mapping[str, RankdeckError], planned: LaunchPlan | None = None) -> PrepareError:

@@ -2,13 +2,14 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import stand_in
 
-from rankdeck_backends import open_backend
+from rankdeck_backends import open_backend, package
 from rankdeck_backends.base import NodeError, NodeRefusal, Step
 from rankdeck_backends.local import LocalBackend
 from rankdeck_profiles.model import BackendKind, PoolNode
@@ -176,3 +177,23 @@ async def test_a_node_folder_that_cannot_be_is_named(monkeypatch, tmp_path):
             await LocalBackend().open(NODE)
     assert caught.value.step is Step.AGENT
     assert "RANKDECK_NODE_DIR" in caught.value.hint
+
+
+async def test_the_agent_is_packed_once_and_not_on_the_loop(monkeypatch):
+    packed = []
+    slimmed = package.slimmed
+
+    def noted(source: bytes) -> bytes:
+        packed.append((threading.current_thread(), source))
+        return slimmed(source)
+
+    monkeypatch.setattr(package, "slimmed", noted)
+    package.agent_zip.cache_clear()
+    package._bootstrap_input.cache_clear()
+    backends = [LocalBackend(), LocalBackend()]
+    async with asyncio.timeout(LIMIT):
+        opened = await asyncio.gather(*(backend.open(NODE) for backend in backends for _ in range(2)))
+        await asyncio.gather(*(connection.close() for connection in opened))
+    assert packed
+    assert threading.main_thread() not in {thread for thread, _ in packed}
+    assert len({source for _, source in packed}) == len(packed)

@@ -99,8 +99,28 @@ async def test_a_file_that_cannot_be_written_keeps_nobody_out(sshd, stand_in_age
     backend, (first,) = await open_with(person)
     async with asyncio.timeout(LIMIT):
         second = await backend.open(NODE)  # accepted for as long as this process lives
+    said = f"failed to add 127.0.0.1 to the list of known hosts ({sshd.known_hosts}: "
+    assert first.note.startswith(said), first.note
+    assert second.note == ""
     await close_all(backend, [first, second])
     assert len(person.asked) == 1
+
+
+async def test_accepting_without_a_question_says_where_the_key_could_not_be_saved(sshd, stand_in_agent):
+    stand_in_agent()
+    sshd.known_hosts = sshd.home / "folder"
+    sshd.known_hosts.mkdir()
+    sshd.write_config("StrictHostKeyChecking accept-new")
+    connection = await open_one()
+    assert connection.note == (
+        f"failed to add 127.0.0.1 to the list of known hosts ({sshd.known_hosts}: Is a directory); "
+        "its key is trusted until rankdeck is left"
+    )
+    await connection.close()
+    sshd.write_config("StrictHostKeyChecking accept-new", "UserKnownHostsFile /dev/null")
+    connection = await open_one()  # as the config wants it: nothing to say
+    assert connection.note == ""
+    await connection.close()
 
 
 async def test_a_host_key_that_is_not_accepted_keeps_out(sshd):
@@ -237,7 +257,7 @@ async def test_a_key_that_the_server_does_not_take_is_not_asked_for(sshd, tmp_pa
     sshd.authorized.write_text("")
     error = await kept_out(Person())
     assert error.step is Step.AUTH
-    assert "is encrypted" in error.what
+    assert f"keys offered: {sshd.client_key} (SHA256:" in error.what
 
 
 async def test_three_wrong_passphrases_are_enough(sshd, tmp_path):

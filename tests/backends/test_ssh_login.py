@@ -3,15 +3,15 @@
 import asyncio
 import os
 import shutil
+import socket
 import subprocess
 
 import pytest
 from open_sshd import fingerprint, make_key, run
 from opening import LIMIT, open_one, refused
 
-from rankdeck_backends import open_backend, ssh_logins
-from rankdeck_backends.base import NodeError, Step
-from rankdeck_profiles.model import BackendKind, PoolNode
+from rankdeck_backends.base import Step
+from rankdeck_profiles.model import PoolNode
 
 
 async def test_an_unknown_host_is_refused_with_its_fingerprint_and_the_way_to_accept_it(sshd):
@@ -153,7 +153,9 @@ async def test_an_encrypted_key_is_named_with_what_to_do(sshd):
     error = await refused()
     assert error.step is Step.AUTH
     assert f"{sshd.client_key} is encrypted" in error.what
-    assert "ssh-add" in str(error)
+    assert "keys offered: none" in error.what
+    assert f"ssh-add {sshd.client_key}" in error.hint
+    assert "ssh-keygen" not in str(error)
 
 
 @pytest.fixture
@@ -194,15 +196,63 @@ async def test_the_ssh_agents_keys_are_offered(sshd, ssh_agent, stand_in_agent, 
 async def test_too_many_keys_in_the_ssh_agent_are_named(sshd, ssh_agent, stand_in_agent, tmp_path):
     stand_in_agent()
     await wait_for_socket(tmp_path / "agent.sock")
-    ssh_agent(*(make_key(tmp_path / f"key{number}") for number in range(8)), sshd.client_key)
-    config = sshd.ssh_config.read_text()
-    sshd.ssh_config.write_text(config.replace("IdentitiesOnly yes", "IdentitiesOnly no"))
+    right = make_key(tmp_path / "right")
+    sshd.authorized.write_text(right.with_suffix(".pub").read_text())
+    ssh_agent(*(make_key(tmp_path / f"key{number}") for number in range(7)), right)
+    sshd.write_config("IdentitiesOnly no")
     error = await refused()
     assert error.step is Step.AUTH
     assert "too many refused keys" in error.what
-    assert "9 of the ssh agent" in error.what
+    offered = ", ".join(f"key{number}" for number in range(6))  # sshd's MaxAuthTries: 6
+    assert (
+        f"keys offered: the first 6 of 8 keys of the ssh agent ({offered}); "
+        f"then the server closed: MaxAuthTries; not offered: {sshd.client_key} (SHA256:" in error.what
+    )
+    assert "the server takes: publickey" in error.what
     assert "IdentitiesOnly yes" in error.hint
-    sshd.ssh_config.write_text(config)
+    # As with ssh, a key that the config names comes first, wherever the agent has it.
+    sshd.write_config("IdentitiesOnly no", f"IdentityFile {right}.pub")
+    await (await open_one()).close()
+    sshd.write_config("IdentitiesOnly yes", f"IdentityFile {right}.pub")
+    await (await open_one()).close()
+
+
+async def test_keys_that_were_all_offered_are_counted_where_a_person_can_be_asked_no_more(
+    sshd, ssh_agent, tmp_path
+):
+    await wait_for_socket(tmp_path / "agent.sock")
+    ssh_agent(make_key(tmp_path / "one"), make_key(tmp_path / "two"))
+    sshd.authorized.write_text("")
+    sshd.write_config("IdentitiesOnly no")
+    error = await refused()
+    assert f"keys offered: 2 keys of the ssh agent (one, two), {sshd.client_key} (SHA256:" in error.what
+    assert "not offered" not in error.what
+
+
+async def test_an_ssh_agent_that_is_gone_is_told(sshd, monkeypatch, tmp_path):
+    sshd.write_config("IdentitiesOnly no")
+    sshd.authorized.write_text("")
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "nobody"))
+    error = await refused()
+    assert f"no ssh agent answers at {tmp_path}/nobody: " in error.what
+    assert "No such file" in error.what
+    sshd.client_key.unlink()
+    sshd.client_key.with_suffix(".pub").unlink()
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(tmp_path / "dead"))  # and nobody listens there
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "dead"))
+        error = await refused()
+    assert "keys offered: none" in error.what
+    assert f"no ssh agent answers at {tmp_path}/dead: " in error.what
+    assert "start one" in error.hint
+
+
+async def test_a_dead_ssh_agent_keeps_nobody_out_whose_key_is_in_a_file(
+    sshd, monkeypatch, stand_in_agent, tmp_path
+):
+    stand_in_agent()
+    sshd.write_config("IdentitiesOnly no")
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "nobody"))
     await (await open_one()).close()
 
 
@@ -242,23 +292,47 @@ async def test_the_configs_connect_timeout_counts(sshd):
     server.close()
 
 
-async def test_a_server_of_another_kind_is_shown(sshd, monkeypatch):
-    def web(reader, writer) -> None:
-        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP/1.1 400 Bad Request"),
+        (b"-ERR unknown command\r\n", "-ERR unknown command"),
+        (bytes(range(256)) * 40, "answers, but not as an SSH server"),
+        (b"\xff\xfe\x01", "answers, but not as an SSH server"),
+    ],
+    ids=["web", "redis", "many bytes", "few bytes"],
+)
+async def test_a_server_of_another_kind_is_shown_at_once(sshd, answer, shown):
+    calls = []
+
+    def other(reader, writer) -> None:
+        calls.append(writer)
+        writer.write(answer)
         writer.close()
 
-    server = await asyncio.start_server(web, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    backend = open_backend(BackendKind.SSH)
-    monkeypatch.setattr(ssh_logins, "_RETRY_DELAY", 0.01)
-    try:
-        with pytest.raises(NodeError, match="closed the connection before the login") as caught:
-            await backend.open(PoolNode("n1", "127.0.0.1", None, port))
-    finally:
-        server.close()
-    assert caught.value.step is Step.CONNECT
-    assert "(5 tries)" in caught.value.what
-    assert "something else than sshd answers there" in caught.value.hint
+    server = await asyncio.start_server(other, "127.0.0.1", 0)
+    error = await refused(PoolNode("n1", "127.0.0.1", None, server.sockets[0].getsockname()[1]))
+    server.close()
+    assert error.step is Step.CONNECT
+    assert shown in error.what
+    assert error.hint == "is it sshd that listens there? check host and port"
+    assert len(calls) == 1
+
+
+async def test_a_server_that_holds_an_address_back_is_not_asked_again_and_again(sshd):
+    calls = []
+
+    def penalising(reader, writer) -> None:
+        calls.append(writer)
+        writer.write(b"Not allowed at this time\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(penalising, "127.0.0.1", 0)
+    error = await refused(PoolNode("n1", "127.0.0.1", None, server.sockets[0].getsockname()[1]))
+    server.close()
+    assert "Not allowed at this time" in error.what
+    assert "PerSourcePenalties" in error.hint
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("line", ["Port many", "Host", "ConnectTimeout"])

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+from pathlib import Path
 
 import pytest
 from opening import LIMIT, open_one, refused
@@ -71,9 +72,47 @@ async def test_a_proxy_command_is_used_and_its_complaints_do_no_harm(sshd, stand
     await (await open_one()).close()
 
 
-async def test_a_proxy_command_that_fails_is_quoted(sshd, monkeypatch):
-    monkeypatch.setattr(ssh_logins, "_RETRY_DELAY", 0.01)
-    sshd.write_config("ProxyCommand echo no route to the cluster, log in first >&2; exit 1")
+def proxy_script(folder: Path, end: str) -> tuple[Path, Path]:
+    """A ProxyCommand that leaves a line for each time it is run, and that file."""
+    script, runs = folder / "proxy", folder / "runs"
+    script.write_text(f"#!/bin/sh\necho x >>{runs}\n{end}\n")
+    script.chmod(0o755)
+    return script, runs
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "wrote"),
+    [
+        ("echo log in to the portal first >&2; exit 1", 1, "it wrote:\n  log in to the portal first"),
+        ("exec no-such-proxy", 127, "not found"),
+        ("exit 3", 3, "it wrote nothing"),
+    ],
+)
+async def test_a_proxy_command_that_fails_is_quoted_and_not_run_again(sshd, tmp_path, end, status, wrote):
+    script, runs = proxy_script(tmp_path, end)
+    sshd.write_config(f"ProxyCommand {script} %h")
     error = await refused()
     assert error.step is Step.CONNECT
-    assert "no route to the cluster, log in first" in error.what
+    assert f"ended with status {status} before the login: `{script} 127.0.0.1`" in error.what
+    assert wrote in error.what
+    assert "MaxStartups" not in str(error)
+    assert "ssh -F" in error.hint
+    assert runs.read_text() == "x\n"
+
+
+async def test_a_proxy_command_that_is_not_there_is_told(sshd):
+    sshd.write_config("ProxyCommand no-such-proxy %h %p")
+    error = await refused()
+    assert "ended with status 127" in error.what
+    assert "no-such-proxy: not found" in error.what
+
+
+async def test_a_proxy_command_whose_server_hung_up_is_run_again(sshd, tmp_path, monkeypatch):
+    monkeypatch.setattr(ssh_logins, "_RETRY_DELAY", 0.01)
+    said = "kex_exchange_identification: Connection closed by remote host"
+    script, runs = proxy_script(tmp_path, f"echo {said} >&2; exit 255")
+    sshd.write_config(f"ProxyCommand {script}")
+    error = await refused()
+    assert "(5 tries)" in error.what
+    assert said in error.what
+    assert runs.read_text() == "x\n" * 5

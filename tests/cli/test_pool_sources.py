@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,18 @@ def test_standard_input_is_read(rankdeck: Shell) -> None:
     )  # fmt: skip
     found = json.loads(done.stdout)
     assert (found["format"], nodes(found)) == ("horovod", [("w0", 2), ("w1", 2)])
+
+
+def test_a_commands_output_is_read_and_a_named_pipe_is_refused(rankdeck: Shell) -> None:
+    script = f"{COMMAND} pools new lab --from <(echo w0:2,w1:2) --json"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=rankdeck.folder, env=rankdeck.environment,
+        capture_output=True, timeout=LIMIT, check=True,
+    )  # fmt: skip
+    assert nodes(json.loads(done.stdout)) == [("w0", 2), ("w1", 2)]
+    os.mkfifo(rankdeck.folder / "pipe")
+    refused = rankdeck("pools", "new", "other", "--from", "pipe", status=2)
+    assert "pipe: cannot be read: it is a named pipe (FIFO); allowed: a regular file" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from cluster import faults, files
 from cluster.errors import ClusterError, tool
@@ -160,13 +161,11 @@ class Cluster:
         Raises:
             ClusterError: There is none of that number.
         """
-        place = ROOT / str(number) / "state.json"
-        try:
-            described = json.loads(place.read_text())["nodes"]
-        except FileNotFoundError:
-            raise ClusterError(f"no cluster {number} is up (looked for {place})") from None
+        described = _state(number)["nodes"]
         cluster = cls(
-            len(described), {name: NodeOptions(**options) for name, options in described.items()}, keep=True
+            len(described),
+            {name: NodeOptions.of_state(options) for name, options in described.items()},
+            keep=True,
         )
         cluster.network = Network(number)
         cluster._make_nodes()
@@ -270,8 +269,30 @@ def running() -> list[int]:
     return sorted(int(place.parent.name) for place in ROOT.glob("*/state.json"))
 
 
+def _state(number: int) -> dict[str, Any]:
+    """What a cluster left about itself: `owner` and `nodes`. Another checkout of this code may have made it.
+
+    Raises:
+        ClusterError: There is none of that number, or its file is not like ours.
+    """
+    place = ROOT / str(number) / "state.json"
+    try:
+        state = json.loads(place.read_text())
+    except FileNotFoundError:
+        raise ClusterError(f"no cluster {number} is up (looked for {place})") from None
+    except ValueError as error:
+        raise ClusterError(f"cluster {number}: {place} is no JSON: {error}") from None
+    nodes = state.get("nodes") if isinstance(state, dict) else None
+    if not isinstance(nodes, dict) or not all(isinstance(each, dict) for each in nodes.values()):
+        raise ClusterError(f"cluster {number}: {place} lists no nodes; another version of this code made it")
+    return {"owner": state.get("owner"), "nodes": nodes}
+
+
 def _is_abandoned(number: int) -> bool:
-    owner = json.loads((ROOT / str(number) / "state.json").read_text())["owner"]
+    try:
+        owner = _state(number)["owner"]
+    except ClusterError:
+        return False  # whoever made it knows
     return owner is not None and not Process.read(owner).alive
 
 

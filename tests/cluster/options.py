@@ -31,6 +31,12 @@ class NodeOptions:
     """Its sessions' wall clock, also that of processes that run, is what the fault ``jump`` says."""
 
     @classmethod
+    def of_state(cls, state: dict[str, Any]) -> NodeOptions:
+        """Those of a node that is up; options that only another checkout knows are passed over."""
+        known = {each.name for each in dataclasses.fields(cls)}
+        return cls(**{name: value for name, value in state.items() if name in known})
+
+    @classmethod
     def parse(cls, text: str) -> NodeOptions:
         """Reads ``noise,shell=/usr/bin/fish,slow=3``.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from cluster import Cluster, ClusterError, NodeOptions, sweep
+from cluster import cluster as made
 from cluster.cluster import ROOT, running
 
 pytestmark = pytest.mark.cluster
@@ -388,6 +390,15 @@ def test_by_hand(needs_cluster: None) -> None:
         assert command(*this, "heal", "freeze", "n2").returncode == 0
         assert command(*this, "run", "n1", "sh", "-c", "exit 4").returncode == 4
         assert number not in sweep(), "a kept cluster is nobody's leftover"
+        # Another checkout of this code, with options of its own, made it: that is no reason for a traceback.
+        place = ROOT / str(number) / "state.json"
+        kept = place.read_text()
+        state = json.loads(kept)
+        state["nodes"]["n2"]["of_another_checkout"] = True
+        del state["nodes"]["n1"]["disk_mib"]
+        place.write_text(json.dumps(state))
+        assert [line.split()[2] for line in command(*this, "status").stdout.splitlines()] == ["up", "up"]
+        place.write_text(kept)
     finally:
         down = command("down", str(number))
     assert down.returncode == 0, down.stderr
@@ -395,3 +406,15 @@ def test_by_hand(needs_cluster: None) -> None:
     gone = command("--number", str(number), "status")
     assert gone.returncode == 2
     assert f"no cluster {number} is up" in gone.stderr
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"nodes": ["n1"]}'])
+def test_what_is_no_state_of_a_cluster_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(made, "ROOT", tmp_path)
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "state.json").write_text(text)
+    with pytest.raises(ClusterError, match=r"cluster 7: .*/7/state.json "):
+        Cluster.load(7)
+    assert not made._is_abandoned(7)

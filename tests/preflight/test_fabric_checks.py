@@ -12,6 +12,7 @@ from preflight.healthy import healthy
 from preflight.recordings import changed, recorded, without
 from rankdeck_backends.preflight.judge import judge
 from rankdeck_backends.preflight.subject import Asked
+from rankdeck_backends.preflight.variables import variables_of
 from rankdeck_profiles.readings import Readings
 
 SYS = "/sys/class/infiniband"
@@ -421,6 +422,17 @@ NODES = [
         files={"/sys/module/mlx5_core/version": None},
     ),
     Case("ofed.stack", "skip", "container", commands={OFED: 127}, syscalls={"in_container": True}),
+    Case("ofed.stack", "skip", "ofed_info -s said `OFED of our own`", commands={OFED: "OFED of our own\n"}),
+    Case("ofed.stack", "skip", "ofed_info -s said nothing", commands={OFED: ""}),
+    Case("ofed.stack", "skip", "ofed_info -s ended with status 3 and said nothing", commands={OFED: 3}),
+    Case("ofed.stack", "skip", "ofed_info -s gave no answer in time", commands={OFED: 124}),
+    Case(
+        "ofed.stack",
+        "skip",
+        "ofed_info -s said `OFED of our own`",
+        commands={OFED: "OFED of our own\n"},
+        syscalls={"in_container": True},
+    ),
     Case("ofed.halves", "pass"),
     Case("ofed.halves", "fail", "mlx5_core from the kernel", change=of_kernel("mlx5_core")),
     Case("ofed.halves", "warn", "the loaded one", commands={OFED: "OFED-internal-26.01-1.0.0:\n"}),
@@ -600,6 +612,16 @@ def test_a_key_at_another_index_is_handled_by_a_variable() -> None:
     assert finding.verdict == "fail"
     assert finding.handled_by == "NCCL_IB_PKEY"
     assert not report.stopping
+
+
+def test_a_reason_that_each_node_has_its_own_names_whose_is_told() -> None:
+    nodes = {name: no_rdma(healthy(number)) for number, name in enumerate(("n1", "n2"), start=1)}
+    told = {each.name: each for each in variables_of(judge(nodes, replace(ASKED, recorded=True)))}
+    interface = told["NCCL_SOCKET_IFNAME"]
+    assert interface.nodes == ("n1", "n2")
+    assert interface.why.startswith("each for its own reason; on n1: holds the node's address ")
+    shared = [each for each in told.values() if not each.why.startswith("each for its own")]
+    assert all("on n1" not in each.why for each in shared)
 
 
 def test_azure_s_accelerated_networking_is_no_fabric_and_stops_nothing() -> None:

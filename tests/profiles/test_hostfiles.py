@@ -276,6 +276,13 @@ def test_slurm_lists_of_real_clusters(expression, hosts):
         ("n[0-99999999] slots=2", "more than"),
         ("$(id) slots=1", "no host name"),
         ("^n1 slots=1", "takes a host away"),
+        ("@gpu", '"@gpu" is a site group; write it in the pool\'s nodes'),
+        ("@racks:r1 slots=4", '"@racks:r1" is a site group'),
+        ("n1 slots=4 slots=5", "both slots=4 and slots=5"),
+        ("n1 slots=4 cpus=5", "both slots=4 and cpus=5"),
+        ("n1 port=22 port=23", "both port=22 and port=23"),
+        (f"{'n' * 254} slots=1", "has 254 characters; allowed in a host name: at most 253"),
+        ("n1!n2 slots=1", "'!' can't be in one"),
     ],
 )
 def test_a_wrong_line_is_named_by_its_number_and_the_others_are_read(line, says):
@@ -284,6 +291,27 @@ def test_a_wrong_line_is_named_by_its_number_and_the_others_are_read(line, says)
     assert problem.lines == (2,)
     assert says in f"{problem.text} {problem.fix}"
     assert [node.name for node in found.nodes] == ["n0", "n9"]
+
+
+@pytest.mark.parametrize("form", list(Format))
+def test_a_group_of_the_site_is_refused_by_line_in_every_format(form):
+    (problem,) = hostfiles.read("@gpu", form=form).problems
+    assert (problem.lines, '"@gpu" is a site group; write it in the pool\'s nodes' in problem.text) == (
+        (1,),
+        form is not Format.SGE,
+    )
+
+
+def test_the_same_word_twice_on_a_line_is_no_conflict():
+    assert slots(hostfiles.read("n1 slots=4 slots=4\n")) == {"n1": 4}
+    (problem,) = hostfiles.read("n1:2 user=a user=b\n", form=Format.MPICH).problems
+    assert "both user=a and user=b" in problem.text
+
+
+def test_the_longest_host_name_is_one():
+    assert slots(hostfiles.read(f"{'n' * 253} slots=1\n")) == {"n" * 253: 1}
+    (problem,) = hostfiles.read(f"{'n' * 254}:2,b:2", form=Format.HOROVOD).problems
+    assert "at most 253" in problem.text
 
 
 def test_nothing_in_it_is_told():

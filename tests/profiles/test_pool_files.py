@@ -1,10 +1,12 @@
 """Pools read from files, node ranges and host files."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from rankdeck_profiles.errors import PoolError
 from rankdeck_profiles.files import load_pool
@@ -120,7 +122,18 @@ def test_a_node_listed_twice_is_refused_by_name(entries):
         "a,b",
         "n[1-",
         "n[3-1]",
-        "n[1-2]!n1",
+        "n[1-2]!n[1-4]",
+        "n[1-2]!",
+        "!n1",
+        "n1!!n2",
+        "n1,n2!n2",
+        "alice@n[1-2]!n1",
+        "n[1-2]:22!n1",
+        "n[1-2]!n[0-999999999]",
+        "n1 slots=4 slots=5",
+        "n1 gpus=1 gpus=^2",
+        "n" * 254,
+        f"{'n' * 252}[1-12]",
         "n*",
         "-oProxyCommand=x",
         "n1:0",
@@ -142,6 +155,31 @@ def test_what_is_no_node_is_refused(entry):
     with pytest.raises(NodeSyntaxError) as caught:
         expand([entry])
     assert caught.value.entry == entry
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "n[1-9]!n3",
+        "n[1-9]!n[3-4]!n9",
+        "n[1-9]&n[4-20]",
+        "n[1-5]^n[4-8]",
+        "n[1-9]!n[2-6]^n[5-7]&n[1-6]",
+        "n[08-11]!n8",
+        "r[1-2]n[1-3]&r2n[2-9]",
+    ],
+)
+def test_operators_between_sets_mean_what_they_mean_to_clustershell(expression):
+    theirs = set(NodeSet(expression, resolver=RESOLVER_NOGROUP))
+    assert {node.name for node in expand([expression])} == theirs
+    assert theirs
+
+
+def test_what_operators_leave_is_in_the_order_written():
+    assert [node.name for node in expand(["n[9,1-3]!n2 slots=4"])] == ["n9", "n1", "n3"]
+    assert expand(["n[1-2]!n2 slots=4"]) == (PoolNode("n1", "n1", slots=4),)
+    with pytest.raises(NodeSyntaxError, match="no node is left"):
+        expand(["n1!n1"])
 
 
 def test_group_configuration_of_the_machine_is_not_read(tmp_path):
@@ -200,7 +238,7 @@ def test_local_without_nodes_is_this_machine(tmp_path):
             "lab.toml:3: slots = 9000000000000000000",
             "1 to 4096",
         ),
-        ('backend = "ssh"\nnodes = 9e18\n', "lab.toml:2: nodes = 9e+18", "a list of text"),
+        ('backend = "ssh"\nnodes = 9e18\n', "lab.toml:2: nodes = 9e18", "a list of text"),
         ('backend = "ssh"\nhostfile = ""\n', 'lab.toml:2: hostfile = ""', "the path of a host file"),
         ('backend = "ssh"\nnodes = ["n1"]\ninterface = ""\n', "lab.toml:3: interface", "ib0"),
         (
@@ -244,6 +282,22 @@ def test_a_wrong_line_of_a_hostfile_is_named_by_number(tmp_path, line):
     (tmp_path / "hosts").write_text(f"n0 slots=1\n{line}\n")
     with pytest.raises(PoolError, match=r"lab.toml:2: hostfile .*hosts: lines? (1 and )?2: "):
         load_pool(write(tmp_path, 'backend = "ssh"\nhostfile = "hosts"\n'))
+
+
+def test_what_is_no_file_is_refused_as_hostfile_and_as_pool(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    lab = write(tmp_path, 'backend = "ssh"\nhostfile = "pipe"\n')
+    with pytest.raises(PoolError, match=r"lab.toml:2: hostfile .*pipe: .* named pipe \(FIFO\)"):
+        load_pool(lab)
+    with pytest.raises(PoolError, match=r"pipe: .* named pipe"):
+        load_pool(pipe)
+    lab.write_text('backend = "ssh"\nhostfile = "/dev/zero"\n')
+    with pytest.raises(PoolError, match=r"lab.toml:2: hostfile /dev/zero: .* a device"):
+        load_pool(lab)
+    lab.write_text('backend = "ssh"\nhostfile = "."\n')
+    with pytest.raises(PoolError, match=r"lab.toml:2: .* directory"):
+        load_pool(lab)
 
 
 def test_a_node_of_nodes_and_hostfile_is_refused_by_name(tmp_path):
@@ -308,6 +362,8 @@ def test_groups_of_the_site_are_looked_up_where_they_are_named(tmp_path):
         ).stdout.strip()
 
     assert asked("@gpu slots=4", "n1") == "['g1', 'g2', 'g3', 'n1']"
+    assert asked("@gpu!g2", "n1") == "['g1', 'g3', 'n1']"
+    assert "no such group" in asked("n1!@gpus")
     assert "no such group" in asked("@gpus")
     assert '"@nowhere:gpu"' in asked("@nowhere:gpu")
     (conf / "groups.conf").write_text("nonsense\n")

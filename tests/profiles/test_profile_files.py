@@ -120,6 +120,46 @@ def test_editors_marks_and_line_ends_do_not_matter(tmp_path, raw):
             "a whole number",
         ),
         (
+            'framework = "pytorch"\nscript = "t.py"\nnodes = 9e18\n',
+            "train.toml:3: nodes = 9e18",
+            "a whole number",
+        ),
+        (
+            'framework = "pytorch"\nscript = "t.py"\nnodes = 9_000_000_000_000_000_000\n',
+            "train.toml:3: nodes = 9000000000000000000",
+            "allowed: a whole number, 1 to 65536",
+        ),
+        (
+            'framework = "pytorch"\nscript = "t.py"\nprocs_per_node = 5000\n',
+            "train.toml:3: procs_per_node = 5000",
+            "1 to 4096",
+        ),
+        (
+            'framework = "pytorch"\nscript = "t.py"\nprocess_count = 1000000000000\n',
+            "train.toml:3: process_count = 1000000000000",
+            "1 to 268435456",
+        ),
+        (
+            f'framework = "pytorch"\nscript = "t.py"\nnodes = {"9" * 5000}\n',
+            "train.toml:3: a number of thousands of digits: `nodes = 9999",
+            "up to 9223372036854775807",
+        ),
+        (
+            'framework = "pytorch"\nscript = "t.py"\nbarrier_timeout = 1e308\n',
+            "train.toml:3: barrier_timeout: 1e+308 is more than ten years",
+            "",
+        ),
+        (
+            'framework = "pytorch"\nscript = "t.py"\n[stop]\ngrace = "99999999999d"\n',
+            'train.toml:4: stop.grace: "99999999999d" is more than ten years',
+            "",
+        ),
+        (
+            'framework = "torchrun"\nscript = "t.py"\n[options]\nmax_restarts = 9223372036854775807\n',
+            "train.toml:4: options.max_restarts = 9223372036854775807",
+            "a whole number, 0 to 2147483647",
+        ),
+        (
             'framework = "pytorch"\nscript = "t.py"\nmaster_port = 70000\n',
             "train.toml:3: master_port = 70000",
             "1 to 65535",
@@ -321,3 +361,12 @@ def test_lines_are_right_after_multi_line_strings_and_in_dotted_tables(tmp_path)
     text = 'framework = "command"\ncommand = ["sh", "-c", """\nnodes = 1\n[stop]\n"""]\n'
     text += '\n[ stop ]\n\ngrace = "x"\n'
     assert "train.toml:9: stop.grace" in refusal(tmp_path, text).message
+
+
+def test_a_number_of_thousands_of_digits_on_the_command_line_is_refused(tmp_path):
+    text = 'framework = "pytorch"\nscript = "t.py"\n'
+    path = tmp_path / "train.toml"
+    path.write_text(text)
+    with pytest.raises(ProfileError, match=r"--set nodes=999.*: nodes = ") as caught:
+        load_profile(path, ["nodes=" + "9" * 5000])
+    assert "a whole number" in caught.value.hint

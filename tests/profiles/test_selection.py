@@ -45,6 +45,8 @@ def slots(chosen: Pool) -> dict[str, list[int]]:
         ("w0 slots=4", Choice(include="w0:1@w0"), {"w0": [0, 1, 2, 3]}),
         ("w[0-3] slots=2", Choice(include="w[1-2]:1"), {"w1": [1], "w2": [1]}),
         ("w[0-3] slots=2", Choice(exclude="w[1-2],w0"), {"w3": [0, 1]}),
+        ("w[0-4] slots=1", Choice(nodes="w[4,0-2]!w1"), {"w4": [0], "w0": [0], "w2": [0]}),
+        ("w[0-3] slots=1", Choice(exclude="w[0-2]&w[1-3]"), {"w0": [0], "w3": [0]}),
         ("w[0-1] slots=2", Choice(exclude="w0:0-1"), {"w1": [0, 1]}),
         ("w[0-1] gpus=4,6 slots=2", Choice(include="w0:6"), {"w0": [6]}),
         ("w[0-3] slots=1", Choice(nodes="w3,w[0-1]", exclude="w0"), {"w3": [0], "w1": [0]}),
@@ -82,6 +84,13 @@ def test_what_can_not_be_is_refused(choice, says):
     with pytest.raises(PoolError) as caught:
         select(pool("w[0-1] slots=4"), choice)
     assert says in f"{caught.value.message} {caught.value.hint}"
+
+
+def test_a_node_that_operators_leave_and_the_pool_does_not_have_is_named():
+    with pytest.raises(UnknownNodeError, match='"w9"'):
+        select(pool("w[0-3]"), Choice(nodes="w[0-1,9]!w1"))
+    with pytest.raises(PoolError, match="found beside an operator"):
+        select(pool("w[0-3]"), Choice(nodes="w[0-1]!"))
 
 
 def test_the_first_node_named_is_the_head():
@@ -171,6 +180,7 @@ def test_a_group_of_the_site_stands_for_those_of_its_nodes_that_the_pool_has(tmp
         "w1.example.org",
     ]
     assert len(select(whole, Choice(nodes="w0,@some")).nodes) == 3
+    assert [node.name for node in select(whole, Choice(nodes="@some!w3")).nodes] == ["w2.example.org"]
     with pytest.raises(UnknownNodeError, match="no node of group @other is in the pool"):
         select(whole, Choice(nodes="@other"))
     with pytest.raises(PoolError, match="no such group"):

@@ -158,6 +158,20 @@ async def test_problems_are_shown_and_overruled_only_after_a_question(place: Pat
         assert engine.asked[-1][2] is True
 
 
+async def test_checks_that_fail_name_the_keys_that_help_not_the_command_lines_options(place: Path) -> None:
+    app = deck(place)
+    engine = engine_of(app)
+    engine.refusal = PrepareError([("n2", "no RDMA module")], "modprobe it", 1, checks_failed=True)
+    assert "--skip-checks" in engine.refusal.hint
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "j", "enter")
+        await sees(pilot, "no RDMA module", "modprobe it", "p shows what else was found", "S asks whether")
+        assert "--skip-checks" not in text(app)
+        await pilot.press("S")
+        await sees(pilot, "Launch although", "Cancel")
+
+
 async def test_a_node_out_of_reach_can_not_be_overruled(place: Path) -> None:
     app = deck(place)
     engine = engine_of(app)

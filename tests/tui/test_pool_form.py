@@ -184,3 +184,15 @@ async def test_nodes_are_picked_by_typing_and_marking(place: Path) -> None:
         app.screen.query_one("#preview").focus()
         await pilot.press("n", *"gpu123", "enter")
         await sees(pilot, "2 ranks on 1 node")
+
+
+def test_a_host_on_several_lines_is_to_be_corrected_not_settled_by_an_option(tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("n1 slots=4\nn1 slots=2\n")
+    ((field, what, hint),) = understand("", "hosts", None, tmp_path).wrong
+    assert field == "hostfile"
+    assert "lines 1 and 2" in what
+    assert "correct the file: each host once" in hint
+    assert "--duplicates" not in what + hint
+    read = pasted("n1 slots=4\nn1 slots=2\n")
+    assert read is not None
+    assert [problem.fix for problem in read.problems] == ["correct the file: each host once"]

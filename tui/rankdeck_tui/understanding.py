@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rankdeck_backends.pools import read_file
@@ -79,7 +79,7 @@ def understand(nodes_text: str, hostfile: str, slots: int | None, folder: Path) 
         wrong.append(("nodes", error.message, error.hint))
     if hostfile:
         try:
-            found = read_file(str(folder / os.path.expanduser(hostfile)))
+            found = _in_form(read_file(str(folder / os.path.expanduser(hostfile))))
         except PoolError as error:
             wrong.append(("hostfile", error.message, ""))
     if found is not None:
@@ -98,7 +98,7 @@ def pasted(text: str) -> Hostfile | None:
     """A host file's text where a person pasted one; None where it is to be taken as if typed."""
     if not text.strip():
         return None
-    found = hostfiles.read(text)
+    found = _in_form(hostfiles.read(text))
     if len(text.strip().splitlines()) == 1 and found.format in PASTED_ALIKE:
         return None
     return found
@@ -113,6 +113,15 @@ def _words(text: str) -> list[str]:
         else:
             found.append(word)
     return found
+
+
+def _in_form(found: Hostfile) -> Hostfile:
+    """A host file whose problems do not name the command line's ways out of them."""
+    problems = tuple(
+        replace(problem, fix="correct the file: each host once") if problem.is_choice else problem
+        for problem in found.problems
+    )
+    return replace(found, problems=problems)
 
 
 def _remarks(found: Hostfile) -> list[str]:

@@ -11,14 +11,11 @@ from pathlib import Path
 from rankdeck_backends.pools import ssh_hosts
 from rankdeck_profiles import hostfiles
 from rankdeck_profiles.errors import PoolError
-from rankdeck_profiles.hostfiles import Duplicates, Format, Hostfile
-from rankdeck_profiles.source import decode
+from rankdeck_profiles.hostfiles import MAX_BYTES, Duplicates, Format, Hostfile
+from rankdeck_profiles.source import content, decode
 
 SSH_CONFIG = "ssh-config"
 """`--from ssh-config`: the Host names of the user's ssh config."""
-
-MAX_BYTES = 16 << 20
-"""The largest host file that is read: PBS writes a line for every slot of thousands of nodes."""
 
 STDIN = "-"
 
@@ -67,8 +64,7 @@ def read_file(
         if source == STDIN:
             path, raw = Path("standard input"), sys.stdin.buffer.read(MAX_BYTES + 1)
         else:
-            with path.open("rb") as file:
-                raw = file.read(MAX_BYTES + 1)
+            raw = content(path, MAX_BYTES + 1)
     except OSError as problem:
         hint = f"allowed: a file, -, {SSH_CONFIG}, {', '.join(SCHEDULERS)}" if not why else ""
         raise SourceError(f"{path}: cannot be read: {problem.strerror}", hint) from None

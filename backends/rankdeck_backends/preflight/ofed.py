@@ -9,7 +9,7 @@ from rankdeck_backends.preflight.comparing import odd_ones, side_by_side, told
 from rankdeck_backends.preflight.fabric_ports import NO_RDMA
 from rankdeck_backends.preflight.finding import Evidence, Outcome, Verdict, failed, passed, skipped, warned
 from rankdeck_backends.preflight.subject import ProbedNode, ProbedPool
-from rankdeck_profiles.fabric.modules import MELLANOX, loaded
+from rankdeck_profiles.fabric.modules import MELLANOX, loaded, odd_answer
 from rankdeck_profiles.fabric.node import VERBS
 
 _MODULES = "/proc/modules"
@@ -52,6 +52,12 @@ def stack(node: ProbedNode, pool: ProbedPool) -> Outcome:
     if not _has_mellanox(node):
         return skipped("no Mellanox card" if fabric.has_rdma_hardware else NO_RDMA)
     user, core = fabric.user_stack, node.readings.file(_CORE_VERSION)
+    if odd := odd_answer(node.readings):
+        return skipped(
+            f"which OFED it is can't be told: ofed_info -s {odd}",
+            Evidence.of("ofed_info -s", odd),
+            Evidence.of(_CORE_VERSION, core),
+        )
     if user is None and fabric.in_container:
         return skipped("ofed_info is not in this container, which says nothing about the host")
     kernel = node.readings.file("/proc/sys/kernel/osrelease")
@@ -191,7 +197,7 @@ def _stack_name(node: ProbedNode) -> str | None:
     user, core = node.fabric.user_stack, node.readings.file(_CORE_VERSION)
     if user is not None:
         return user.raw
-    if node.fabric.in_container:
+    if node.fabric.in_container or odd_answer(node.readings):
         return None
     return (
         core
@@ -237,7 +243,7 @@ CHECKS = (
         rule=(
             "pass: an OFED, or the kernel's own drivers; warn: an OFED is installed and the kernel's own "
             "driver is loaded, or nodes have several builds of one release, or an OFED and the kernel's own; "
-            "fail: nodes have two releases of OFED; skip: in a container without ofed_info"
+            "fail: nodes have two releases of OFED; skip: in a container without ofed_info, or it names none"
         ),
         symptom="HPC-X or UCX built for another rdma-core fail to load, or crash",
         fix="bring the nodes to one image",

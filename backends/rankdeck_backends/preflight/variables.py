@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rankdeck_backends.preflight.judge import Report
@@ -17,7 +18,8 @@ class Variable:
     value: str
     nodes: tuple[str, ...]
     why: str
-    """Why it is set, on the first of the nodes; of one that is kept: where it comes from."""
+    """Why it is set; where each node has a reason of its own, the first one's, which it names. Of one that
+    is kept: where it comes from."""
     kept: bool
     """True: the nodes or the profile have it already, and it stays as it is."""
 
@@ -28,13 +30,19 @@ class Variable:
 
 def variables_of(report: Report) -> tuple[Variable, ...]:
     """What a launch would set, then what it would keep; each value once, with its nodes."""
-    found: dict[tuple[bool, str, str], tuple[list[str], str]] = {}
+    found: dict[tuple[bool, str, str], dict[str, str]] = {}
     for node, each in (report.variables.nodes if report.variables else {}).items():
         told = [(False, setting.name, setting.value, setting.why) for setting in each.settings]
         told += [(True, kept.name, shown(kept.name, kept.value), f"from {kept.source}") for kept in each.keep]
         for is_kept, name, value, why in told:
-            found.setdefault((is_kept, name, value), ([], why))[0].append(node)
+            found.setdefault((is_kept, name, value), {})[node] = why
     ordered = sorted(found.items(), key=lambda item: item[0][0])
     return tuple(
-        Variable(name, value, tuple(nodes), why, is_kept) for (is_kept, name, value), (nodes, why) in ordered
+        Variable(name, value, tuple(whys), _reason(whys), is_kept) for (is_kept, name, value), whys in ordered
     )
+
+
+def _reason(whys: Mapping[str, str]) -> str:
+    """One reason for all nodes that have it; else the first node's, and that it is this one's."""
+    first, why = next(iter(whys.items()))
+    return why if len(set(whys.values())) == 1 else f"each for its own reason; on {first}: {why}"

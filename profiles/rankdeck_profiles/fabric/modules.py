@@ -107,6 +107,18 @@ def user_stack(readings: Readings) -> UserStack | None:
     return None if found is None else UserStack(found[1], f"{found[2]}-{found[3]}", found[0].rstrip(":"))
 
 
+def odd_answer(readings: Readings) -> str:
+    """What came of `ofed_info -s` where it is there and names no OFED; empty: it is not there, or does."""
+    asked = readings.command("ofed_info", "-s")
+    if asked is None or user_stack(readings) is not None:
+        return ""
+    if asked.timed_out:
+        return "gave no answer in time"
+    lines = (asked.stdout.strip() or asked.stderr.strip()).splitlines()
+    said = f"`{lines[0][:80]}`" if lines else "nothing"
+    return f"said {said}" if asked.rc == 0 else f"ended with status {asked.rc} and said {said}"
+
+
 def _module(line: str) -> Module | None:
     words = line.split()
     if len(words) < 5:

@@ -26,6 +26,8 @@ class Option:
     """For text: the only values."""
     least: int = 0
     """For a count."""
+    most: int = 2**31 - 1
+    """For a count: what a launcher holds in a C int."""
 
     @property
     def allowed(self) -> str:
@@ -43,7 +45,7 @@ class Option:
         if self.kind == "switch":
             return isinstance(value, bool)
         if self.kind == "count":
-            return isinstance(value, int) and not isinstance(value, bool) and value >= self.least
+            return isinstance(value, int) and not isinstance(value, bool) and self.least <= value <= self.most
         return isinstance(value, str) and (value in self.choices if self.choices else bool(value.strip()))
 
 
@@ -75,6 +77,8 @@ def value_of(known: Mapping[str, Option], given: Mapping[str, Any], key: str) ->
 
 
 def _allowed(option: Option, value: Any) -> str:
+    if option.kind == "count" and isinstance(value, int) and value > option.most:
+        return f"allowed: a whole number, {option.least} to {option.most}"
     near = difflib.get_close_matches(str(value).lower(), option.choices, n=1)
     return f"allowed: {option.allowed}" + (f'; did you mean "{near[0]}"?' if near else "")
 

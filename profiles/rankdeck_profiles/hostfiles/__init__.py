@@ -25,6 +25,7 @@ from rankdeck_profiles.hostfiles.model import (
 from rankdeck_profiles.hostfiles.page import Page
 
 __all__ = [
+    "MAX_BYTES",
     "TITLES",
     "Duplicates",
     "Format",
@@ -36,6 +37,9 @@ __all__ = [
     "read",
     "read_slurm",
 ]
+
+MAX_BYTES = 16 << 20
+"""The largest host file that is read: PBS writes a line for every slot of thousands of nodes."""
 
 _READERS: Mapping[Format, Callable[[Sequence[Line], Page], None]] = {
     Format.OPENMPI: openmpi.read,

@@ -50,6 +50,8 @@ def _user(line: Line, page: Page, words: Sequence[str]) -> str | None:
     for word in words:
         key, _, value = word.partition("=")
         if key == "user" and is_user(value):
+            if user not in (None, value):
+                raise WordError(f"both user={user} and {word}", "keep one of them")
             user = value
         elif key in ("binding", "ifname"):
             page.note(line, f"{word} was skipped: it is the launcher's")

@@ -72,9 +72,14 @@ def colon_note(number: int) -> str:
 
 def _options(line: Line, page: Page, words: Sequence[str]) -> _Options:
     found = _Options()
+    before: dict[str, tuple[str, str]] = {}
     for word in words:
         key, equals, value = word.partition("=")
         key = key.lower()
+        meant = "slots" if key in SLOTS else "user" if key in USERS else key
+        was, first = before.setdefault(meant, (value, word))
+        if equals and was != value:
+            raise WordError(f"both {first} and {word}", "keep one of them")
         if not equals:
             raise WordError(f'"{word}" is not known here; a line is {ALLOWED}', _meant(word))
         if key in SLOTS:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from rankdeck_profiles import ranges
-from rankdeck_profiles.nodes import MAX_SLOTS, check_ipv6, is_host, is_user
+from rankdeck_profiles.nodes import MAX_SLOTS, check_ipv6, is_group, is_host, is_user, too_long
 
 _SSH = re.compile(r"ssh://(.*?)/?")
 _BRACKETED = re.compile(r"\[([0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?)\](?::(\d+))?", re.ASCII)
@@ -42,6 +42,7 @@ def word_of(text: str) -> Word:
     """
     if is_host(text):  # nearly every word of nearly every file
         return Word((text,))
+    refuse_group(text)
     if match := _SSH.fullmatch(text):
         user, rest = _user(match[1])
         host, port = _address_and_number(rest)
@@ -53,6 +54,18 @@ def word_of(text: str) -> Word:
     if user is not None and number is not None:  # as ssh and git have it; no launcher's slots follow a user
         return Word(_hosts(host), user, _port(number))
     return Word(_hosts(host), user, None, number)
+
+
+def refuse_group(text: str) -> None:
+    """Refuse a group: a host file is read as its launcher reads it, and none of them knows the site's groups.
+
+    Raises:
+        WordError: it is one.
+    """
+    if is_group(text):
+        raise WordError(
+            f'"{text}" is a site group; write it in the pool\'s nodes', f'in the pool: nodes = ["{text}"]'
+        )
 
 
 def slots_of(text: str) -> int:
@@ -126,6 +139,8 @@ def _hosts(text: str) -> tuple[str, ...]:
     except ranges.RangeError as error:
         raise WordError(f'"{text}": {error}', "write a range as in gpu[001-004,007]") from None
     bad = next((host for host in hosts if not is_host(host)), None)
+    if bad is not None and (long := too_long(bad)):
+        raise WordError(long)
     if bad is not None:
         odd = next((c for c in bad if not is_host(f"a{c}")), bad[:1])
         raise WordError(f'"{bad}" is no host name: {odd!a} can\'t be in one' if bad else "no host name")

@@ -15,6 +15,7 @@ from textual.widgets import Input
 
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_profiles.plan import LaunchPlan
+from rankdeck_runs.errors import PrepareError
 from rankdeck_runs.preparing import Prepared
 from rankdeck_tui import composing
 from rankdeck_tui.composing import Composition, Draft, FieldError
@@ -24,7 +25,7 @@ from rankdeck_tui.screens.checking import Checking
 from rankdeck_tui.screens.confirm import ConfirmScreen
 from rankdeck_tui.screens.pick_nodes import PickNodes
 from rankdeck_tui.widgets import plan_view
-from rankdeck_tui.widgets.bars import KeyBar, TitleBar
+from rankdeck_tui.widgets.bars import KeyBar, TitleBar, shown_keys
 from rankdeck_tui.widgets.choice import Choice
 from rankdeck_tui.widgets.field import Field
 from rankdeck_tui.widgets.lines import Lines
@@ -263,14 +264,23 @@ class ComposerScreen(DeckScreen):
             lines += plan_view.wrapped(
                 self.error.message, f"{look.glyphs.failed} ", ink.bad, ink.bad, look, width
             )
-            if self.error.hint:
-                lines += plan_view.wrapped(self.error.hint, "  ", ink.warn, ink.warn, look, width)
+            if hint := self._hint(self.error):
+                lines += plan_view.wrapped(hint, "  ", ink.warn, ink.warn, look, width)
             lines.append([("", ink.text)])
         note: Parts = []
         if self.plan is not None and not isinstance(self.error, FieldError):
             lines += plan_view.plan_lines(self.plan, self.place, look, width, asked=self.checking.done)
             note = plan_view.title_parts(self.plan, self.place, look)
         preview.set_lines(lines, note=note)
+
+    def _hint(self, error: RankdeckError) -> str:
+        """What can be done about it, with the keys that do it here."""
+        if not isinstance(error, PrepareError) or not error.checks_failed:
+            return error.hint
+        keys = {entry.binding.id: name for name, _, entry in shown_keys(self.active_bindings)}
+        check, launch = keys.get("composer.preflight", "p"), keys.get("composer.launch", "S")
+        also = f"{check} shows what else was found; {launch} asks whether to launch all the same"
+        return "\n  ".join(filter(None, (error.remedy, also)))
 
     def _status(self) -> list[Part]:
         look = self.deck.look
