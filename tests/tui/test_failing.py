@@ -89,17 +89,6 @@ async def test_the_line_that_says_why_is_one_key_away(place: Path) -> None:
         assert tile.view.hit.data == b"ValueError: the loss is not a number"
 
 
-async def test_the_grace_of_a_stop_is_counted_down(place: Path) -> None:
-    record = running(place)
-    app = deck(place, record.id, now=NOW)
-    live = app.engine.attach(record.id)
-    async with app.run_test(size=SIZE) as pilot:
-        await sees(pilot, "step 1")
-        stopping = {"ev": "stopping", "why": "asked", "rank": None, "signal": "TERM", "grace": 60.0}
-        live.apply({**stopping, "seq": 6, "node": "n1", "t": NOW - 15})
-        await sees(pilot, "SIGKILL in 45")
-
-
 async def test_of_a_rank_without_stderr_the_output_comes_up(place: Path) -> None:
     record = running(place)
     app = deck(place, record.id, now=NOW)

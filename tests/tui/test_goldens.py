@@ -97,6 +97,20 @@ async def test_dashboard_of_a_running_run(place: Path, size: tuple[int, int]) ->
 
 
 @SIZES
+async def test_dashboard_of_a_run_that_is_being_stopped(place: Path, size: tuple[int, int]) -> None:
+    """Rank 0 has heard the signal; the others go on."""
+    record = running(place)
+    stopping = {"ev": "stopping", "why": "asked", "rank": None, "signal": "TERM", "grace": 60.0}
+    happen(record, [{**stopping, "seq": 4, "node": node, "t": NOW - 15} for node in ("n1", "n2")])
+    ended = {"ev": "rank_ended", "seq": 5, "node": "n1", "rank": 0, "signal": "TERM", "asked": True}
+    happen(record, [{**ended, "t": NOW - 14}])
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=size) as pilot:
+        await sees(pilot, "E stopping 3", "T stopped 1", "SIGKILL in 45 s", "step 59 loss")
+        await goldens.check(app, f"stopping-{size[0]}x{size[1]}", place)
+
+
+@SIZES
 async def test_dashboard_of_a_failed_run(place: Path, size: tuple[int, int]) -> None:
     record = failed(place)
     app = deck(place, record.id, now=NOW)

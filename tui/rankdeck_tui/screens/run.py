@@ -112,7 +112,7 @@ class RunScreen(DeckScreen):
         board = self.board
         self.logs.live = message.live
         snapshot = self.live.snapshot()
-        self.query_one(RankGrid).show(snapshot)
+        self.query_one(RankGrid).show(snapshot, self.deck.now())
         self._open_first(snapshot, board)
         self._tick_panels()
         self.set_interval(PANELS_EVERY, self._tick_panels)
@@ -169,7 +169,7 @@ class RunScreen(DeckScreen):
         look = self.deck.look
         links, samples = live.links, live.samples
         ages = self._ages.of(samples, now)
-        left, right = run_titles.title(snapshot, links, ages, look, now)
+        left, right = run_titles.title(snapshot, links, ages, look, now, self.size.width)
         if live.unwritten:
             right = run_titles.unwritten(live.unwritten, look)
         self.query_one(TitleBar).show(left, right)
@@ -179,13 +179,12 @@ class RunScreen(DeckScreen):
         if self.size.width >= 100:
             nodes.styles.height = max(5, min(len(lines) + 2, self.size.height * 4 // 10))
         self.query_one(Banner).show(snapshot, rows=2 if self.size.height < 32 else 5, now=now)
+        self.query_one(RankGrid).show(snapshot, now)
         if version == self._version:
             return
         self._version = version
-        grid = self.query_one(RankGrid)
         if snapshot is not self._shown:
             self._shown = snapshot
-            grid.show(snapshot)
             self._fit_grid(snapshot)
             self.refresh_bindings()
             self.board.titles_changed()
