@@ -33,18 +33,23 @@ def running(place: Path) -> Record:
 
 def failed(place: Path) -> Record:
     record = write_run(place / "home", "20261117-091500-resnet-bbbb")
-    happen(record, [*started(record), *ended(record, {2: 1})])
     message = "RuntimeError: NCCL error: unhandled system error"
-    evidence = ["Traceback (most recent call last):", '  File "train.py", line 12', message]
-    cause = {"rank": 2, "node": "n2", "kind": "exit", "message": message, "evidence": evidence}
-    happen(record, [{"ev": "cause_found", "t": BEGIN + 62, **cause}])
+    frames = ["Traceback (most recent call last):"]
+    for line, name in ((12, "main"), (40, "step"), (77, "reduce")):
+        frames += [f'  File "train.py", line {line}, in {name}', f"    {name}_all(loss)"]
+    words = "\n".join([*frames, message]) + "\n"
     log(record, 2, b"step 1 loss 2.3\n")
-    log(
-        record,
-        2,
-        b'Traceback (most recent call last):\n  File "train.py", line 12\n' + message.encode() + b"\n",
-        "err",
-    )
+    log(record, 2, words.encode(), "err")
+    ends = ended(record, {0: 1, 1: 1, 2: 1, 3: 1})
+    happen(record, [*started(record), *({**event, "err_bytes": len(words)} for event in ends)])
+    offset = words.index(message)
+    proof = {"text": message, "log": "rank-00002.err", "offset": offset, "rank": 2, "stream": "err"}
+    cause = {"rank": 2, "node": "n2", "kind": "exit", "message": message,
+             "evidence": ["rank 2 ended with status 1", *frames, message],
+             "reason": "exception", "said": "a Python exception ended it", "proofs": [proof],
+             "about": {"rank": 0, "node": "n1", "kind": "exit"},
+             "followers": [{"ranks": [0, 1, 3], "said": "it lost another rank"}]}  # fmt: skip
+    happen(record, [{"ev": "cause_found", "t": BEGIN + 62, **cause}])
     return record
 
 

@@ -98,6 +98,16 @@ class LogView:
         return 1.0 if self.follow or not size else min(1.0, self._top / size)
 
     @property
+    def ends_in_view(self) -> bool:
+        """Whether the last line is in view."""
+        return self.follow or self._end_of_view() >= self.file.size
+
+    @property
+    def all_in_view(self) -> bool:
+        """Whether nothing is above or below what is in view."""
+        return self._top == 0 and self._skip == 0 and self.ends_in_view
+
+    @property
     def searching(self) -> bool:
         """Whether a search is under way."""
         return self._search is not None
