@@ -176,6 +176,7 @@ _TOLD: Final = {
     "may_end_at_logout": lambda e: (f"may end when you log out: {text(e, 'why')}", "bad"),
     "start_cut_short": lambda e: ("rankdeck was left before it had asked every node to start", "bad"),
     "start_accepted": lambda e: ("started its supervisor", "dim"),
+    "start_called_off": lambda e: ("not asked to start: the launch was called off", "warn"),
     "start_refused": _start_refused,
     "node_missing": lambda e: (f"knows nothing of the run: {text(e, 'why')}", "warn"),
     "link_lost": lambda e: (f"link lost: {text(e, 'message')}", "lost"),
