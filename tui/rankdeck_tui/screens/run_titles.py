@@ -50,7 +50,9 @@ def title(
     if snapshot.kill_at is not None:
         times += [(stops.countdown(snapshot.kill_at - now), ink.warn), dot]
     room = width - draw.measure([*state, *times, *right]) - EDGES
-    left: list[Part] = [*state, (_shortened(snapshot.id, room, look), ink.strong), dot, *times]
+    if room < len(snapshot.id) and times:
+        return [*state, (_shortened(snapshot.id, room, look), ink.strong), dot, *times[:-1]], right
+    left: list[Part] = [*state, (snapshot.id, ink.strong), dot, *times]
     left.append(
         (
             f"{words.plural(len(snapshot.ranks), 'rank')} on {words.plural(len(snapshot.nodes), 'node')}",
