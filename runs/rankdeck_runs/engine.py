@@ -63,6 +63,7 @@ class Engine:
         self._lock = threading.Lock()
         self._followed: dict[str, LiveRun] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
+        self._launches: dict[Future[str], asyncio.Event] = {}
         self._closed = False
 
     def prepare(
@@ -124,8 +125,23 @@ class Engine:
             LaunchError: with `run_id` and the reasons, node by node.
             ProfileError: a name in `env_from` is not set here; nothing was recorded.
             RecordError: the record can't be written; nothing was started.
+            CalledOffError: `call_off` was called, and what had started was stopped.
         """
-        return self._network.submit(self._launch(prepared, progress or _say_nothing))
+        called_off = asyncio.Event()
+        launching = self._network.submit(self._launch(prepared, progress or _say_nothing, called_off))
+        self._launches[launching] = called_off
+        launching.add_done_callback(lambda done: self._launches.pop(done, None))
+        return launching
+
+    def call_off(self, launching: Future[str]) -> None:
+        """Call a launch off: no further node is asked, what has started is stopped, then its future raises.
+
+        Args:
+            launching: what `launch` gave. Once it is done there is nothing to be called off: `stop` the run.
+        """
+        called_off = self._launches.get(launching)
+        if called_off is not None:
+            self._network.call(called_off.set)
 
     def attach(self, run_id: str) -> LiveRun:
         """Follow a run. A run that is followed already gives the same object.
@@ -231,9 +247,9 @@ class Engine:
     ) -> Checked:
         return await check(self._links, profile, pool, progress, framework)
 
-    async def _launch(self, prepared: Prepared, progress: Progress) -> str:
+    async def _launch(self, prepared: Prepared, progress: Progress, called_off: asyncio.Event) -> str:
         try:
-            return (await launch(self._home, self._links, prepared, progress)).id
+            return (await launch(self._home, self._links, prepared, progress, called_off)).id
         except BaseException:
             await self._links.close_unused()
             raise

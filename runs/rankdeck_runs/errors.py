@@ -70,6 +70,33 @@ class LaunchError(RankdeckError):
         self.exit_status = exit_status
 
 
+class NotAskedError(RankdeckError):
+    """A node was not asked to start its ranks: the launch had been called off."""
+
+
+class CalledOffError(RankdeckError):
+    """A launch was called off by the person.
+
+    Attributes:
+        run_id: the run, which is recorded as stopped.
+        problems: (node, why something of the run may still be there); none: nothing of it is left.
+    """
+
+    exit_status = 1
+
+    def __init__(self, run_id: str, problems: Iterable[tuple[str, str]]) -> None:
+        self.run_id = run_id
+        self.problems = tuple(problems)
+        if self.problems:
+            left = listed(self.problems)
+            super().__init__(
+                f"the launch of run {run_id} was called off, but not all of it is gone: {left}",
+                f"`rankdeck stop {run_id}` tries again",
+            )
+        else:
+            super().__init__(f"the launch was called off: nothing of run {run_id} is left on any node")
+
+
 def listed(problems: Iterable[tuple[str, str]]) -> str:
     """One problem as a sentence, several as a list, equal ones of several nodes together."""
     nodes: dict[str, list[str]] = {}

@@ -7,6 +7,7 @@ node's own `seq`; and the login side's own, which have no `seq`:
                     nodes: [{name, host, user, port, hostname}]}
     start_asked    {node}                       start_accepted {node, dir, shared}
     start_refused  {node, message, hint, unsure}  unsure: the answer never came, it may have started
+    start_called_off {node}                     the launch was called off before the node was asked
     start_cut_short {}                          rankdeck was left before it had asked every node
     node_missing   {node, why, started}         node_cleared   {node}  the run's folder was removed from it
     node_fetched   {node, files: {name: [size, sha256]}, unverified: [name]}  all it had is here;

@@ -36,6 +36,8 @@ class FoldedNode:
     """Its start was sent."""
     refused: str | None = None
     """Why it did not start."""
+    called_off: bool = False
+    """The launch was called off before it was asked."""
     missing: str | None = None
     """Why it knows nothing of the run."""
     link_lost: str | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,11 @@ from rankdeck_profiles import plan_json
 from rankdeck_profiles.errors import ProfileError, RankdeckError
 from rankdeck_profiles.plan import LaunchPlan, NodePlan, ProcessKind
 from rankdeck_runs import events, recording
+from rankdeck_runs.calling_off import unless_called_off
 from rankdeck_runs.code_state import capture_code
 from rankdeck_runs.errors import (
     NODE_NOT_REACHED,
+    CalledOffError,
     LaunchError,
     hints_of,
     not_reached,
@@ -33,7 +35,7 @@ from rankdeck_runs.home import RunHome
 from rankdeck_runs.links import Links
 from rankdeck_runs.preparing import Prepared
 from rankdeck_runs.record import Record
-from rankdeck_runs.stopping import stop_nodes
+from rankdeck_runs.stopping import StopResult, stop_nodes
 from rankdeck_runs.targets import read_targets
 from rankdeck_runs.values import integer, text
 
@@ -51,7 +53,9 @@ TOKEN = ".shared"
 Progress = Callable[[str], None]
 
 
-async def launch(home: RunHome, links: Links, prepared: Prepared, progress: Progress) -> Record:
+async def launch(
+    home: RunHome, links: Links, prepared: Prepared, progress: Progress, called_off: asyncio.Event
+) -> Record:
     """Start a run. See `Engine.launch`."""
     secret_values = _secrets(prepared.plan.env_from)
     record = await asyncio.to_thread(recording.create, home, prepared)
@@ -59,14 +63,19 @@ async def launch(home: RunHome, links: Links, prepared: Prepared, progress: Prog
     # Beside the start, which it must not hold up: a repository may be large, or on a slow file system.
     asyncio.get_running_loop().run_in_executor(None, capture_code, record, prepared.profile.workdir)
     try:
-        await _start_all(links, prepared, record, secret_values, progress)
+        await _start_all(links, prepared, record, secret_values, progress, called_off)
     finally:
         record.refresh_summary()
     return record
 
 
 async def _start_all(
-    links: Links, prepared: Prepared, record: Record, secret_values: Mapping[str, str], progress: Progress
+    links: Links,
+    prepared: Prepared,
+    record: Record,
+    secret_values: Mapping[str, str],
+    progress: Progress,
+    called_off: asyncio.Event,
 ) -> None:
     by_name = {node.name: node for node in prepared.pool.nodes}
     token = secrets.token_hex(16)
@@ -97,26 +106,38 @@ async def _start_all(
             ports.set_result(integer(reply, "port") or 0)
         progress(f"{planned.node} started")
 
+    async def start_or_not(planned: NodePlan) -> None:
+        await unless_called_off(start(planned), called_off, lambda: planned.node in asked)
+
     async def start_head() -> None:
         try:
-            await start(head)
+            await start_or_not(head)
         finally:
             if not ports.done():
                 ports.set_result(None)
 
     try:
         progress(f"starting {prepared.plan.world_size} ranks on {len(prepared.plan.nodes)} nodes")
-        others = {planned.node: start(planned) for planned in prepared.plan.nodes[1:]}
+        others = {planned.node: start_or_not(planned) for planned in prepared.plan.nodes[1:]}
         _, failed = await from_all({head.node: start_head(), **others})
     except asyncio.CancelledError:
         events.append(record.events_path, events.make("start_cut_short"))
         raise
     finally:
         token_path.unlink(missing_ok=True)
+    unasked = [node.node for node in prepared.plan.nodes if node.node not in asked]
+    if called_off.is_set():
+        for node in unasked:
+            events.append(record.events_path, events.make("start_called_off", node=node))
+        progress("calling the launch off: stopping what has started")
+        raise CalledOffError(record.id, _left(await _stop_started(links, prepared, record, "asked")))
     if failed:
-        unasked = [node.node for node in prepared.plan.nodes if node.node not in asked]
         _record_unasked(record, unasked, failed, head.node)
-        await _give_up(links, prepared, record, failed, progress)
+        progress("the start failed: stopping what has started")
+        result = await _stop_started(links, prepared, record, "start_failed")
+        problems = problems_of(failed) + _left(result, told=failed)
+        status = NODE_NOT_REACHED if not_reached(failed) else 1
+        raise LaunchError(record.id, problems, hints_of(failed), status)
 
 
 async def _is_shared(connection: AgentConnection, path: Path, token: str) -> bool:
@@ -246,15 +267,12 @@ def _record_unasked(
         events.append(record.events_path, event)
 
 
-async def _give_up(
-    links: Links, prepared: Prepared, record: Record, failed: Mapping[str, RankdeckError], progress: Progress
-) -> None:
-    """Stop what has started, wherever it may have, and say why."""
-    progress("the start failed: stopping what has started")
+async def _stop_started(links: Links, prepared: Prepared, record: Record, why: str) -> StopResult:
+    """Stop what has started, wherever it may have."""
     stop = prepared.plan.stop
     events.append(
         record.events_path,
-        events.make("stop_asked", why="start_failed", signal=stop.signal, grace=stop.grace),
+        events.make("stop_asked", why=why, signal=stop.signal, grace=stop.grace),
     )
     targets = read_targets(record)
     result = await stop_nodes(
@@ -268,15 +286,17 @@ async def _give_up(
         progress=None,
     )
     events.append(record.events_path, events.make("stop_ended", **result.to_json()))
-    problems = problems_of(failed)
-    problems += [
+    return result
+
+
+def _left(result: StopResult, told: Collection[str] = ()) -> list[tuple[str, str]]:
+    """(node, what may still be there) after a stop; but for `told`, which are known not to be reached."""
+    problems = [
         (node, f"could not be told to stop: {message}")
         for node, message in result.unreached
-        if node not in failed
+        if node not in told
     ]
-    problems += [(left.node, f"process {left.pid} could not be ended: {left.cmd}") for left in result.left]
-    status = NODE_NOT_REACHED if not_reached(failed) else 1
-    raise LaunchError(record.id, problems, hints_of(failed), status)
+    return problems + [(p.node, f"process {p.pid} could not be ended: {p.cmd}") for p in result.left]
 
 
 def _secrets(names: tuple[str, ...]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 from rankdeck_runs.causes import Cause, CauseKind
 from rankdeck_runs.failures import Failure
 from rankdeck_runs.folded import Folded, FoldedNode
+from rankdeck_runs.states import NodeState
 from rankdeck_runs.transport import Fabric, Transport
 from rankdeck_runs.values import integer, number, objects, strings, text
 
@@ -91,6 +92,11 @@ def _start_refused(state: Folded, node: FoldedNode, event: Event) -> None:
     state.failures.append(Failure(number(event, "t") or 0.0, node.name, CauseKind.NODE, node.refused))
 
 
+def _start_called_off(state: Folded, node: FoldedNode, event: Event) -> None:
+    node.called_off = True
+    node.ended, node.ended_at = NodeState.STOPPED, number(event, "t")
+
+
 def _start_cut_short(state: Folded, event: Event) -> None:
     for node in state.nodes.values():
         if not node.asked and node.refused is None:
@@ -152,6 +158,7 @@ OF_NODE: Mapping[str, Callable[[Folded, FoldedNode, Event], None]] = {
     "start_asked": _start_asked,
     "start_accepted": _start_accepted,
     "start_refused": _start_refused,
+    "start_called_off": _start_called_off,
     "node_missing": _node_missing,
     "node_fetched": _node_fetched,
     "node_cleared": _node_cleared,

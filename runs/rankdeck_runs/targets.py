@@ -185,7 +185,7 @@ def _note(target: Target | None, event: Mapping[str, Any]) -> None:
         case "start_refused":
             # A start whose answer never came may have happened.
             target.missing = event.get("unsure") is not True
-        case "node_missing":
+        case "node_missing" | "start_called_off":
             target.missing = True
         case "node_fetched":
             target.fetched = True

@@ -19,6 +19,10 @@ def rank_status(state: Folded, rank: RankStatus, first: Failure | None) -> RankS
     """
     node = state.nodes.get(rank.node or rank.planned)
     if node is not None and not rank.state.is_terminal:
+        if node.called_off:
+            return replace(rank, state=RankState.STOPPED, why="never started: the launch was called off")
+        if node.ended is NodeState.STOPPED and rank.state is RankState.WAITING:
+            return replace(rank, state=RankState.STOPPED, why="never started: its node was stopped before")
         if node.missing is not None:
             return replace(rank, state=RankState.LOST, why=node.missing)
         if node.refused is not None:
@@ -53,6 +57,8 @@ def node_state(state: Folded, node: FoldedNode) -> NodeState:
 def node_message(node: FoldedNode) -> str:
     """What is to be said of a node that is not as it should be; empty where it is."""
     trouble = node.refused or node.missing or node.link_lost
+    if node.called_off:
+        return "not asked to start: the launch was called off"
     if trouble or node.ended is not None:
         return trouble or ""
     if node.awaited is not None and not node.stopping:

@@ -47,6 +47,7 @@ class DeskEngine:
         self.checks: list[tuple[Profile | None, Pool, Future[Checked]]] = []
         self.launched: list[Prepared] = []
         self.launches: Future[str] = Future()
+        self.called_off = 0
         self.stopped: list[tuple[str, bool]] = []
         self.stops: list[Future[Any]] = []
         self.removed: list[tuple[str, Future[Cleared]]] = []
@@ -93,6 +94,11 @@ class DeskEngine:
         """Note it; the test says when it has begun."""
         self.launched.append(prepared)
         return self.launches
+
+    def call_off(self, launching: Future[str]) -> None:
+        """Note it; the test says how it ended."""
+        assert launching is self.launches
+        self.called_off += 1
 
     def stop(self, run_id: str, grace: Any = None, force: bool = False, progress: Any = None) -> Future[Any]:
         """Note it; the test says how it ended."""

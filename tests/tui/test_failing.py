@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from rankdeck_runs.causes import Cause, CauseKind
 from rankdeck_runs.live import LiveRun
 from rankdeck_runs.record import Record
+from rankdeck_tui import causes
 from rankdeck_tui.app import RankdeckApp
 from rankdeck_tui.logs.tiles import Stream, Target
 from rankdeck_tui.screens.run import RunScreen
@@ -89,17 +91,6 @@ async def test_the_line_that_says_why_is_one_key_away(place: Path) -> None:
         assert tile.view.hit.data == b"ValueError: the loss is not a number"
 
 
-async def test_the_grace_of_a_stop_is_counted_down(place: Path) -> None:
-    record = running(place)
-    app = deck(place, record.id, now=NOW)
-    live = app.engine.attach(record.id)
-    async with app.run_test(size=SIZE) as pilot:
-        await sees(pilot, "step 1")
-        stopping = {"ev": "stopping", "why": "asked", "rank": None, "signal": "TERM", "grace": 60.0}
-        live.apply({**stopping, "seq": 6, "node": "n1", "t": NOW - 15})
-        await sees(pilot, "SIGKILL in 45")
-
-
 async def test_of_a_rank_without_stderr_the_output_comes_up(place: Path) -> None:
     record = running(place)
     app = deck(place, record.id, now=NOW)
@@ -142,3 +133,57 @@ async def test_it_comes_up_once(place: Path) -> None:
         live.apply({"ev": "complete", "t": BEGIN + 70})
         await pilot.pause(0.6)
         assert grid.cursor == 1
+
+
+def explained(record: Record, *, rank: int | None, log: str, stream: str, proof_rank: int | None) -> None:
+    """A recorded cause, with the line that proves it at the beginning of a log."""
+    proof = {"text": "ValueError: bad", "log": log, "offset": 0, "rank": proof_rank, "stream": stream}
+    found = {"rank": rank, "node": "n2", "kind": "exit", "message": "ValueError: bad", "proofs": [proof]}
+    about = {"node": "n2", "kind": "exit", "rank": rank}
+    more = {"reason": "exception", "said": "a Python exception ended it"}
+    happen(record, [{"ev": "cause_found", "t": BEGIN + 62, "about": about, **found, **more}])
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+@pytest.mark.parametrize("stream", ["out", "err"])
+async def test_of_a_run_that_has_failed_the_telling_log_is_opened(
+    place: Path, stream: str, size: tuple[int, int]
+) -> None:
+    """Not the first ranks', and not the other stream beside it, which would take its rows."""
+    record = running(place)
+    happen(record, ended(record, {6: 1}, first_seq=6))
+    log(record, 6, b"ValueError: bad\n", stream)
+    explained(record, rank=6, log=f"rank-00006.{stream}", stream=stream, proof_rank=6)
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=size) as pilot:
+        await sees(pilot, f"exit 1 · {stream}", "ValueError: bad")
+        assert shown(app)[0] == (Target(6), Stream(stream))
+        assert len(shown(app)) == 1
+        assert app.screen.query_one(RankGrid).cursor == 6
+
+
+async def test_of_an_ended_run_nothing_is_paused(place: Path) -> None:
+    """The word is for a log that may grow below what is in view."""
+    record = running(place)
+    happen(record, ended(record, {6: 1}, first_seq=6))
+    log(record, 6, b"ValueError: bad\n", "err")
+    explained(record, rank=6, log="rank-00006.err", stream="err", proof_rank=6)
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "exit 1 · err", "ValueError: bad")
+        await pilot.press("E")
+        await sees(pilot, "END")
+        assert "PAUSED" not in text(app)
+
+
+def test_the_frames_nearest_to_the_error_are_shown() -> None:
+    frames = ["Traceback (most recent call last):"]
+    for name in ("main", "load"):
+        frames += [f'  File "train.py", line 9, in {name}', f"    call_{name}()", "    ~~~~^^^^^"]
+    evidence = ("rank 2 ended with status 1", *frames, "KeyError: 'x'", "after it")
+    cause = Cause(2, "n2", CauseKind.EXIT, "KeyError: 'x'", evidence)
+    assert causes.evidence(cause, 2) == ['  File "train.py", line 9, in load', "    call_load()"]
+    assert causes.evidence(cause, 0) == []
+    assert causes.evidence(cause, 99)[-1] == "after it"
+    assert causes.evidence(cause, 99)[0] == "rank 2 ended with status 1"
+    assert "KeyError: 'x'" not in causes.evidence(cause, 99)

@@ -444,7 +444,7 @@ async def test_stopping_asks_then_shows_what_is_left(place: Path) -> None:
         await pilot.press("right", "enter")
         await until(pilot, lambda: engine.stopped == [(record.id, False)])
         engine.progress(StopProgress("n2", ((2, 1100), (3, 1101)), 41.0))
-        await sees(pilot, "n2: ranks 2, 3 left", "SIGKILL in 41s")
+        await sees(pilot, "ranks 2-3 on n2: SIGKILL in 41 s")
         await pilot.press("x")
         await until(pilot, lambda: engine.stopped[1:] == [(record.id, True)])
         engine.stops[-1].set_result(StopResult(gone=True))

@@ -33,18 +33,23 @@ def running(place: Path) -> Record:
 
 def failed(place: Path) -> Record:
     record = write_run(place / "home", "20261117-091500-resnet-bbbb")
-    happen(record, [*started(record), *ended(record, {2: 1})])
     message = "RuntimeError: NCCL error: unhandled system error"
-    evidence = ["Traceback (most recent call last):", '  File "train.py", line 12', message]
-    cause = {"rank": 2, "node": "n2", "kind": "exit", "message": message, "evidence": evidence}
-    happen(record, [{"ev": "cause_found", "t": BEGIN + 62, **cause}])
+    frames = ["Traceback (most recent call last):"]
+    for line, name in ((12, "main"), (40, "step"), (77, "reduce")):
+        frames += [f'  File "train.py", line {line}, in {name}', f"    {name}_all(loss)"]
+    words = "\n".join([*frames, message]) + "\n"
     log(record, 2, b"step 1 loss 2.3\n")
-    log(
-        record,
-        2,
-        b'Traceback (most recent call last):\n  File "train.py", line 12\n' + message.encode() + b"\n",
-        "err",
-    )
+    log(record, 2, words.encode(), "err")
+    ends = ended(record, {0: 1, 1: 1, 2: 1, 3: 1})
+    happen(record, [*started(record), *({**event, "err_bytes": len(words)} for event in ends)])
+    offset = words.index(message)
+    proof = {"text": message, "log": "rank-00002.err", "offset": offset, "rank": 2, "stream": "err"}
+    cause = {"rank": 2, "node": "n2", "kind": "exit", "message": message,
+             "evidence": ["rank 2 ended with status 1", *frames, message],
+             "reason": "exception", "said": "a Python exception ended it", "proofs": [proof],
+             "about": {"rank": 0, "node": "n1", "kind": "exit"},
+             "followers": [{"ranks": [0, 1, 3], "said": "it lost another rank"}]}  # fmt: skip
+    happen(record, [{"ev": "cause_found", "t": BEGIN + 62, **cause}])
     return record
 
 
@@ -94,6 +99,20 @@ async def test_dashboard_of_a_running_run(place: Path, size: tuple[int, int]) ->
     async with app.run_test(size=size) as pilot:
         await sees(pilot, "step 59 loss", "FOLLOW", "R running 4", "n2 20s")
         await goldens.check(app, f"running-{size[0]}x{size[1]}", place)
+
+
+@SIZES
+async def test_dashboard_of_a_run_that_is_being_stopped(place: Path, size: tuple[int, int]) -> None:
+    """Rank 0 has heard the signal; the others go on."""
+    record = running(place)
+    stopping = {"ev": "stopping", "why": "asked", "rank": None, "signal": "TERM", "grace": 60.0}
+    happen(record, [{**stopping, "seq": 4, "node": node, "t": NOW - 15} for node in ("n1", "n2")])
+    ended = {"ev": "rank_ended", "seq": 5, "node": "n1", "rank": 0, "signal": "TERM", "asked": True}
+    happen(record, [{**ended, "t": NOW - 14}])
+    app = deck(place, record.id, now=NOW)
+    async with app.run_test(size=size) as pilot:
+        await sees(pilot, "E stopping 3", "T stopped 1", "SIGKILL in 45 s", "step 59 loss")
+        await goldens.check(app, f"stopping-{size[0]}x{size[1]}", place)
 
 
 @SIZES

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from rankdeck_tui.app import RankdeckApp
 from tui.deck import deck, rows, sees, until
 from tui.records import BEGIN, ended, happen, started, write_run
@@ -66,3 +68,15 @@ async def test_a_low_screen_shows_runs_and_keys(place: Path) -> None:
         await sees(pilot, "R running", "bert", "h100", "? help")
         await pilot.press("tab")
         await sees(pilot, "R running", "bert", "? help")
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+async def test_the_list_says_that_a_node_of_a_run_is_lost(place: Path, size: tuple[int, int]) -> None:
+    record = write_run(place / "home", "20261118-102640-resnet-aaaa")
+    happen(record, started(record))
+    app = deck(place, now=BEGIN + 125)
+    live = app.engine.attach(record.id)
+    async with app.run_test(size=size) as pilot:
+        await sees(pilot, "R running", "resnet-aaaa")
+        live.apply({"ev": "link_lost", "t": BEGIN + 100, "node": "n2", "message": "connection reset by peer"})
+        await sees(pilot, "● R node lost", "can't be reached: n2")

@@ -218,3 +218,68 @@ def test_a_tile_goes_on_with_the_newest_attempt(tmp_path: Path) -> None:
     assert tile.view.wrap
     assert shown(tile.view) == ["line 0", "line 1"]
     tile.close()
+
+
+TRACEBACK = [
+    "Traceback (most recent call last):",
+    *[f"  frame {n}" for n in range(4)],
+    "KeyError: 'shard-00317'",
+]
+
+
+def crashed(path: Path, before: int, after: int) -> tuple[LogView, int]:
+    """A log with a traceback in it, not painted yet, and where the error's line begins."""
+    words = [f"step {n}" for n in range(before)] + TRACEBACK + [f"bye {n}" for n in range(after)]
+    path.write_text("\n".join(words) + "\n")
+    return LogView(LogFile(path)), path.read_bytes().index(b"KeyError")
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+def test_a_shown_line_stands_low_with_what_led_to_it_in_view(tmp_path: Path, wrap: bool) -> None:
+    view, offset = crashed(tmp_path / "log", 500, 500)
+    view.wrap = wrap
+    view.show_line(offset)  # before anything was painted: the height is not known yet
+    rows = shown(view, 40, 12)
+    assert rows.index(TRACEBACK[-1]) == 8
+    assert rows[3:9] == TRACEBACK
+    view.scroll(1, LOOK)
+    assert shown(view, 40, 12)[2:8] == TRACEBACK
+
+
+def test_long_lines_above_a_shown_line_do_not_push_it_out(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("".join(f"{n} " + "x" * 95 + "\n" for n in range(50)) + "the error\n")
+    view = LogView(LogFile(path))
+    view.wrap = True
+    view.show_line(path.read_bytes().index(b"the error"))
+    rows = shown(view, 40, 12)
+    assert rows[-1] == "the error"
+    assert len(rows) == 12
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_a_shown_line_near_the_end_leaves_no_row_blank(tmp_path: Path, after: int) -> None:
+    view, offset = crashed(tmp_path / "log", 500, after)
+    view.show_line(offset)
+    rows = shown(view, 40, 12)
+    assert len(rows) == 12
+    assert rows[-1] == (f"bye {after - 1}" if after else TRACEBACK[-1])
+    assert set(TRACEBACK) < set(rows)
+
+
+@pytest.mark.parametrize("before", [0, 3])
+def test_a_short_log_is_never_scrolled_off(tmp_path: Path, before: int) -> None:
+    view, offset = crashed(tmp_path / "log", before, 0)
+    shown(view, 40, 12)
+    view.show_line(offset)
+    assert shown(view, 40, 12) == [f"step {n}" for n in range(before)] + TRACEBACK
+
+
+def test_a_hit_in_a_short_log_scrolls_nothing_off(tmp_path: Path) -> None:
+    view, _ = crashed(tmp_path / "log", 3, 0)
+    shown(view, 40, 12)
+    view.set_query(Pattern.parse("KeyError"))
+    view.search(backwards=True)
+    wait(lambda: view.tick() and not view.searching)
+    assert shown(view, 40, 12)[-1] == TRACEBACK[-1]
+    assert len(shown(view, 40, 12)) == 9

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from rankdeck_runs.causes import Cause
 from rankdeck_tui.words import as_ranges
 
 MOST_PLACES = 3
+_MARKERS = re.compile(r"\s*[~^]+\s*")
+"""What Python puts below a source line of a traceback."""
 MOST_FOLLOWERS = 4
 
 
@@ -26,6 +30,22 @@ def places(cause: Cause) -> list[str]:
         told = "" if proof.text == cause.message.strip() else proof.text
         shown.append(": ".join(part for part in (proof.place, told) if part))
     return [line for line in shown if line]
+
+
+def evidence(cause: Cause, most: int) -> list[str]:
+    """The lines that led to the cause: of a traceback, the frames nearest to the error.
+
+    Args:
+        cause: why a run failed.
+        most: lines there is room for.
+    """
+    message = cause.message.strip()
+    told = [text for text in cause.evidence if not _MARKERS.fullmatch(text)]
+    at = next((index for index in range(len(told) - 1, -1, -1) if told[index].strip() == message), None)
+    before = told[:at]
+    after = [] if at is None else told[at + 1 :]
+    shown = before[max(0, len(before) - most) :] if most > 0 else []
+    return [*shown, *after[: max(0, most - len(shown))]]
 
 
 def followers(cause: Cause) -> list[str]:

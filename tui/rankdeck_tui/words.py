@@ -32,11 +32,6 @@ def duration(seconds: float | None) -> str:
     return f"{days}d {hours_left:02}:{minutes:02}" if days else f"{hours}:{minutes:02}:{rest:02}"
 
 
-def countdown(left: float) -> str:
-    """Until what is left of a stopped run is killed; `left` in seconds."""
-    return f"SIGKILL in {duration(left)}" if left > 0 else "SIGKILL sent"
-
-
 def age(seconds: float | None) -> str:
     """Seconds as a short age: `now`, `12s`, `5m`, `3h`, `2d`."""
     if seconds is None:

@@ -15,7 +15,7 @@ from rankdeck_runs import layout
 from rankdeck_runs.early import early
 from rankdeck_runs.sanitise import plain
 from rankdeck_runs.states import NodeState, RankState
-from rankdeck_tui import words
+from rankdeck_tui import stops, words
 from rankdeck_tui.cli import output, wording
 from rankdeck_tui.cli.ranklines import LinePrinter, launcher_sources, rank_sources
 from rankdeck_tui.cli.tail import Tail
@@ -146,7 +146,7 @@ class RunView:
                 continue
             self._graces.add(node.name)
             alive = sum(not snapshot.ranks[rank].state.is_terminal for rank in node.ranks)
-            left = words.countdown(node.kill_at - time.time())
+            left = stops.countdown(node.kill_at - time.time())
             output.say(f"{node.name}: stopping {words.plural(alive, 'rank')}, {left} to what is left")
 
     def _say_once(self, key: str, message: str) -> None:

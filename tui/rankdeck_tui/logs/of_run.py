@@ -7,6 +7,7 @@ from pathlib import Path
 from rankdeck_runs import layout
 from rankdeck_runs.live import LiveRun
 from rankdeck_runs.states import RankState
+from rankdeck_tui import stops
 from rankdeck_tui.logs.tiles import Target
 from rankdeck_tui.look import Look, marks
 from rankdeck_tui.look.draw import Part, Parts
@@ -45,7 +46,7 @@ class RunLogs:
         parts: list[Part] = [(rank.node, ink.dim), ("  ", ink.text)]
         if rank.attempt > 1:
             parts.append((f"attempt {rank.attempt}  ", ink.dim))
-        parts += marks.mark(rank.state, look, letters=False)
+        parts += marks.mark(stops.state_of(rank, stops.kill_times(snapshot)), look, letters=False)
         failed = ink.bad if rank.state is RankState.FAILED else ink.dim
         if rank.signal:
             parts.append((f" SIG{rank.signal}", failed))

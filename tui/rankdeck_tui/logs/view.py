@@ -16,6 +16,10 @@ from rankdeck_tui.logs.source import Filtered, LineSource, WholeFile, find
 from rankdeck_tui.look import Look
 
 CACHED_LINES: Final = 400
+SHARE_ABOVE_HIT: Final = 1 / 3
+"""Of the view, above a search's hit: what follows it is read on."""
+SHARE_ABOVE_SHOWN: Final = 2 / 3
+"""Of the view, above a line that is shown as a proof: a traceback stands above the error that it ends in."""
 _SEARCHES = ThreadPoolExecutor(max_workers=2, thread_name_prefix="log search")
 
 
@@ -41,6 +45,9 @@ class LogView:
         """Lines that came since following was left."""
         self._top = 0
         self._skip = 0
+        self._above: float | None = None
+        """The share of the view that is to stand above the line at its top, until it is painted: only then is
+        its height known."""
         self._width = 1
         self._height = 1
         self._seen: tuple[int, int] | None = None
@@ -76,6 +83,7 @@ class LogView:
             At most `height` strips of `width` cells.
         """
         self._width, self._height = max(1, width), max(1, height)
+        self._settle(look)
         return self._last_rows(look) if self.follow else self._rows_here(look)
 
     @property
@@ -90,6 +98,16 @@ class LogView:
         return 1.0 if self.follow or not size else min(1.0, self._top / size)
 
     @property
+    def ends_in_view(self) -> bool:
+        """Whether the last line is in view."""
+        return self.follow or self._end_of_view() >= self.file.size
+
+    @property
+    def all_in_view(self) -> bool:
+        """Whether nothing is above or below what is in view."""
+        return self._top == 0 and self._skip == 0 and self.ends_in_view
+
+    @property
     def searching(self) -> bool:
         """Whether a search is under way."""
         return self._search is not None
@@ -98,6 +116,7 @@ class LogView:
 
     def scroll(self, rows: int, look: Look) -> None:
         """Move by rows: up leaves following, down past the last row takes it up again."""
+        self._settle(look)
         if rows < 0:
             self.pause()
             self._up(-rows, look)
@@ -113,6 +132,7 @@ class LogView:
         """Show the first line."""
         self.pause()
         self._top = self._skip = 0
+        self._above = None
 
     def to_end(self) -> None:
         """Follow."""
@@ -132,12 +152,12 @@ class LogView:
         self.left = self._skip = 0
 
     def show_line(self, offset: int) -> None:
-        """Go to the line that begins at a byte offset, without a filter, and mark it."""
+        """Go to the line that begins at a byte offset, and mark it: unfiltered, what led to it in view."""
         self.set_filter(None)
         self.cancel_search()
         lines = self.source.after(offset, 1)
         if lines:
-            self._go_to(lines[0])
+            self._go_to(lines[0], SHARE_ABOVE_SHOWN)
 
     def set_filter(self, pattern: Pattern | None) -> None:
         """Show only the lines that the pattern keeps; None: all."""
@@ -203,20 +223,23 @@ class LogView:
             side = "above" if self._backwards else "below"
             self.no_hit = f"no {'more hits' if self.hit else 'hit'} {side}"
             return True
-        self._go_to(hit)
+        self._go_to(hit, SHARE_ABOVE_HIT)
         return True
 
-    def _go_to(self, line: Line) -> None:
+    def _go_to(self, line: Line, above: float) -> None:
         self.hit = line
         self.pause()
         self._cache.clear()
-        self._top, self._skip = line.offset, 0
-        self._up_lines(self._height // 3)
+        self._top, self._skip, self._above = line.offset, 0, above
 
-    def _up_lines(self, count: int) -> None:
-        lines = self.source.before(self._top, count)
-        if lines:
-            self._top, self._skip = lines[0].offset, 0
+    def _settle(self, look: Look) -> None:
+        """Put the line that was gone to where it should stand; no row stays blank if lines are above."""
+        if self._above is None:
+            return
+        above, self._above = self._above, None
+        self._up(int(self._height * above), look)
+        if blank := self._height - len(self._rows_here(look)):
+            self._up(blank, look)
 
     def _end_of_view(self) -> int:
         lines = self.source.after(self._top, self._height)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import Future
 from typing import ClassVar
 
 from textual import on, work
@@ -23,6 +22,7 @@ from rankdeck_tui.look.draw import Part, Parts
 from rankdeck_tui.screens.base import DeckScreen
 from rankdeck_tui.screens.checking import Checking
 from rankdeck_tui.screens.confirm import ConfirmScreen
+from rankdeck_tui.screens.launching import QUESTION, Launching
 from rankdeck_tui.screens.pick_nodes import PickNodes
 from rankdeck_tui.widgets import plan_view
 from rankdeck_tui.widgets.bars import KeyBar, TitleBar, shown_keys
@@ -101,7 +101,7 @@ class ComposerScreen(DeckScreen):
         self._changed_at = 0.0
         self._drafted: Draft | None = None
         self._launch_when_checked = launch
-        self._launching: Future[str] | None = None
+        self._launching = Launching()
 
     def compose(self) -> ComposeResult:
         """Title, fields, preview, what is under way, keys."""
@@ -286,8 +286,9 @@ class ComposerScreen(DeckScreen):
         look = self.deck.look
         ink = look.ink
         wait = look.glyphs.checking
-        if self._launching is not None:
-            return [(f"{wait} launching  ", ink.busy), (self.checking.progress, ink.dim)]
+        if self._launching.under_way:
+            what = "calling it off" if self._launching.called_off else "launching"
+            return [(f"{wait} {what}  ", ink.busy), (self.checking.progress, ink.dim)]
         if isinstance(self.error, FieldError):
             return [(f"{look.glyphs.failed} a field is wrong", ink.bad)]
         if self.error is not None:
@@ -323,22 +324,34 @@ class ComposerScreen(DeckScreen):
         self._replan()
 
     def action_back(self) -> None:
-        """Leave the field, then the composer."""
-        if self.focused is not None and self.focused.id != "preview":
+        """Call a launch off; leave the field; then the composer."""
+        if self._launching.called_off and self._launching.under_way:
+            self.notify("It is being called off; you are told when nothing is left.", markup=False)
+        elif self._launching.under_way:
+            question = ConfirmScreen("Call the launch off?", QUESTION, "Call it off")
+            self.app.push_screen(question, self._call_off)
+        elif self._launch_when_checked:
+            self._launch_when_checked = False
+            self.notify("The launch is called off: nothing was started.", markup=False)
+            self._show()
+        elif self.focused is not None and self.focused.id != "preview":
             self.query_one("#preview").focus()
-        elif self._launching is None:
-            self.dismiss(None)
         else:
-            self.notify("The launch is under way; it will open by itself.", markup=False)
+            self.dismiss(None)
+
+    def _call_off(self, sure: bool | None) -> None:
+        if sure:
+            self._launching.call_off(self.deck.engine)
+            self._show()
 
     @property
     def is_launching(self) -> bool:
         """Whether a start is under way, whose end it waits for."""
-        return self._launching is not None
+        return self._launching.under_way
 
     def action_launch(self) -> None:
         """Start the run, or say what is in the way."""
-        if self._launching is not None:
+        if self._launching.under_way:
             return
         if isinstance(self.error, FieldError):
             self.notify(self.error.message, severity="error", markup=False)
@@ -366,19 +379,16 @@ class ComposerScreen(DeckScreen):
             self._ask_nodes(self._planned, skip_checks=True)
 
     def _launch(self, prepared: Prepared) -> None:
-        self._launching = self.deck.engine.launch(prepared, self.checking.say)
+        self._launching.begin(self.deck.engine, prepared, self.checking.say)
         self._show()
 
     def _take_launch(self) -> None:
-        launching = self._launching
-        if launching is None or not launching.done():
+        # A question over this screen is answered first: what takes this screen's place would take its.
+        launched = self._launching.take() if self.is_active else None
+        if launched is None:
             return
-        self._launching = None
-        try:
-            run_id = launching.result()
-        except RankdeckError as error:
-            self.error = error
-            run_id = getattr(error, "run_id", "")
-            if not run_id:
-                return
-        self.deck.show_run(run_id, instead=True)
+        self.error = launched.error
+        if launched.told:
+            self.notify(launched.told, severity="warning" if launched.error else "information", markup=False)
+        if launched.run_id:
+            self.deck.show_run(launched.run_id, instead=True)

@@ -137,11 +137,16 @@ def run_row(run: RunSummary, shelf: Shelf, look: Look, now: float) -> Row:
     begin = started or created
     took = None if begin is None else (ended or (now if not state.is_terminal else None) or begin) - begin
     name: list[Part] = [(run.id, ink.text if state.is_terminal else ink.strong)]
+    mark: Parts = marks.mark(state, look)
+    if state is not RunState.LOST and (lost := _lost(live)):
+        # The letter still tells the run's state; which nodes are lost stands in the lines below the tables.
+        which = "node lost" if len(lost) == 1 else f"{len(lost)} lost"
+        mark = [*marks.mark(state, look, word=False), (f" {which}", ink.lost)]
     ranks = f"{run.world_size} on {run.nodes}" if run.world_size else "-"
     return Row(
         f"run:{run.id}",
         (
-            marks.mark(state, look),
+            mark,
             name,
             [(run.profile or "-", ink.text)],
             [(run.framework or "-", ink.dim)],
@@ -279,11 +284,9 @@ def _run_detail(run: RunSummary, shelf: Shelf, look: Look, now: float) -> list[P
     ink = look.ink
     cause = run.cause
     live = shelf.live.get(run.id)
-    lost: list[str] = []
-    if live is not None:
-        snapshot = live.snapshot()
-        cause = snapshot.cause.message if snapshot.cause else cause
-        lost = [node.name for node in snapshot.nodes if node.state is NodeState.LOST]
+    lost = _lost(live)
+    if live is not None and (found := live.snapshot().cause):
+        cause = found.message
     first: list[Part] = [(f"{run.framework} {run.profile} on {run.pool}", ink.dim)]
     if live is None and not state_of(run).is_terminal and run.updated:
         first.append((f"   last seen {words.age(now - run.updated)} ago", ink.warn))
@@ -295,6 +298,11 @@ def _run_detail(run: RunSummary, shelf: Shelf, look: Look, now: float) -> list[P
         more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
         first.append((f"   can't be reached: {', '.join(lost[:3])}{more}", ink.lost))
     return [first, [(cause, ink.bad)] if cause else [("", ink.text)]]
+
+
+def _lost(live: LiveRun | None) -> list[str]:
+    """The nodes of a run that goes on which can't be reached."""
+    return [node.name for node in live.snapshot().nodes if node.state is NodeState.LOST] if live else []
 
 
 def no_runs(shelf: Shelf, look: Look, filter_text: str) -> list[Parts]:

@@ -20,7 +20,7 @@ from rankdeck_tui.logs.tiles import Stream, Target
 from rankdeck_tui.screens import run_keys, run_titles
 from rankdeck_tui.screens.base import DeckScreen
 from rankdeck_tui.screens.run_ages import Ages
-from rankdeck_tui.screens.run_logs_wanted import launcher_of, proofs_of
+from rankdeck_tui.screens.run_logs_wanted import last_words_of, launcher_of, proofs_of
 from rankdeck_tui.widgets.banner import Banner
 from rankdeck_tui.widgets.bars import KeyBar, TitleBar
 from rankdeck_tui.widgets.event_feed import EventFeed
@@ -65,8 +65,8 @@ class RunScreen(DeckScreen):
         self._feed: EventFeed | None = None
         self._ours: Arrangement | None = None
         """The tiles as this screen opened them; once they are others, they are the person's."""
-        self._failed: tuple[int, Stream] | None = None
-        """The failed rank's log that was brought up."""
+        self._failed: tuple[Target, Stream] | None = None
+        """The log with a failure's cause that was brought up."""
         self._proof = 0
         self._ages = Ages()
 
@@ -112,20 +112,17 @@ class RunScreen(DeckScreen):
         board = self.board
         self.logs.live = message.live
         snapshot = self.live.snapshot()
-        self.query_one(RankGrid).show(snapshot)
+        self.query_one(RankGrid).show(snapshot, self.deck.now())
         self._open_first(snapshot, board)
         self._tick_panels()
         self.set_interval(PANELS_EVERY, self._tick_panels)
         self.set_interval(LOGS_EVERY, self._tick_logs)
 
     def _open_first(self, snapshot: RunSnapshot, board: LogBoard) -> None:
-        cause = snapshot.cause
-        if cause is not None and cause.rank is not None:
-            board.open(Target(cause.rank), stream=Stream.BOTH)
-            self.query_one(RankGrid).go_to(cause.rank)
-            return
         narrow = self.size.width < 100
         count = 1 if narrow else max(1, min(FIRST_TILES, len(snapshot.ranks), self.size.height // TILE_ROWS))
+        if last_words_of(snapshot) is not None:
+            count = 1  # the failed rank's takes its place at the first look
         for rank in range(count):
             board.open(Target(rank), split=True)
         board.focused_tile = 0
@@ -133,16 +130,13 @@ class RunScreen(DeckScreen):
 
     def _show_failed(self, snapshot: RunSnapshot) -> None:
         """The failed rank's last words by themselves, unless the tiles were chosen by the person."""
-        cause = snapshot.cause
-        if cause is None or cause.rank is None or self.board.arrangement() != self._ours:
+        wanted = last_words_of(snapshot)
+        if wanted is None or wanted == self._failed or self.board.arrangement() != self._ours:
             return
-        said = snapshot.ranks[cause.rank].err_bytes if cause.rank < len(snapshot.ranks) else 0
-        stream = Stream.ERR if said else Stream.OUT
-        if self._failed == (cause.rank, stream):
-            return
-        self._failed = (cause.rank, stream)
-        self.board.bring(Target(cause.rank), stream)
-        self.query_one(RankGrid).go_to(cause.rank)
+        self._failed = wanted
+        self.board.bring(*wanted)
+        if wanted[0].rank is not None:
+            self.query_one(RankGrid).go_to(wanted[0].rank)
         self._ours = self.board.arrangement()
 
     def on_unmount(self) -> None:
@@ -169,7 +163,7 @@ class RunScreen(DeckScreen):
         look = self.deck.look
         links, samples = live.links, live.samples
         ages = self._ages.of(samples, now)
-        left, right = run_titles.title(snapshot, links, ages, look, now)
+        left, right = run_titles.title(snapshot, links, ages, look, now, self.size.width)
         if live.unwritten:
             right = run_titles.unwritten(live.unwritten, look)
         self.query_one(TitleBar).show(left, right)
@@ -179,13 +173,12 @@ class RunScreen(DeckScreen):
         if self.size.width >= 100:
             nodes.styles.height = max(5, min(len(lines) + 2, self.size.height * 4 // 10))
         self.query_one(Banner).show(snapshot, rows=2 if self.size.height < 32 else 5, now=now)
+        self.query_one(RankGrid).show(snapshot, now)
         if version == self._version:
             return
         self._version = version
-        grid = self.query_one(RankGrid)
         if snapshot is not self._shown:
             self._shown = snapshot
-            grid.show(snapshot)
             self._fit_grid(snapshot)
             self.refresh_bindings()
             self.board.titles_changed()

@@ -6,14 +6,14 @@ from textual.binding import Binding, BindingType
 
 BINDINGS: list[BindingType] = [
     Binding("x", "stop", "stop", tooltip="Stop the run (asks first)", id="run.stop"),
+    Binding("E", "proof", "why", tooltip="To the log line that says why it failed", id="run.proof"),
     Binding(
         "e",
         "next_bad",
-        "next bad rank",
+        "bad rank",
         tooltip="Open the logs of the next failed or lost rank",
         id="run.next_bad",
     ),
-    Binding("E", "proof", "why", tooltip="To the log line that says why it failed", id="run.proof"),
     Binding(
         "f",
         "full",
@@ -51,9 +51,7 @@ BINDINGS: list[BindingType] = [
     Binding("R", "repeat(True)", "Launch again from the record", show=False, id="run.repeat"),
     Binding("c", "repeat(False)", "Change values, then launch again", show=False, id="run.change"),
     Binding("s", "split", "split", tooltip="Add a tile for the rank under the cursor", id="run.split"),
-    Binding(
-        "tab", "pane(1)", "next pane", tooltip="To ranks, logs, nodes, events in turn", id="run.next_pane"
-    ),
+    Binding("tab", "pane(1)", "pane", tooltip="To ranks, logs, nodes, events in turn", id="run.next_pane"),
     Binding("shift+tab", "pane(-1)", "Previous pane", show=False, id="run.previous_pane"),
     Binding(
         "escape,q", "back", "back", tooltip="Back to the list of runs; the run goes on", id="always.back"

@@ -27,6 +27,24 @@ def proofs_of(snapshot: RunSnapshot) -> Sequence[tuple[Target, Stream, int]]:
     ]
 
 
+def last_words_of(snapshot: RunSnapshot) -> tuple[Target, Stream] | None:
+    """The one log to look at first after a failure: the one its cause is written in, else the failed rank's.
+
+    Returns:
+        Whose log and which stream; None where nothing failed, or no log tells of it.
+    """
+    cause = snapshot.cause
+    if cause is None:
+        return None
+    for target, stream, _ in proofs_of(snapshot):
+        if cause.rank is None or target.rank == cause.rank:
+            return target, stream
+    if cause.rank is None:
+        return None
+    said = snapshot.ranks[cause.rank].err_bytes if cause.rank < len(snapshot.ranks) else 0
+    return Target(cause.rank), Stream.ERR if said else Stream.OUT
+
+
 def _target(proof: Proof, snapshot: RunSnapshot) -> Target | None:
     if proof.rank is not None:
         return Target(proof.rank)

@@ -6,10 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from rankdeck_runs.live import LinkState, LinkStatus
 from rankdeck_runs.states import RunSnapshot
-from rankdeck_tui import words
-from rankdeck_tui.look import Look, marks
+from rankdeck_tui import stops, words
+from rankdeck_tui.look import Look, draw, marks
 from rankdeck_tui.look.draw import Part, Parts
 from rankdeck_tui.widgets import network_words
+
+EDGES = 7
+"""Cells that the line has beside its words: its edges, the gap between its sides, the dot behind the id."""
+LEAST_ID = 8
+"""Cells that an id keeps."""
 
 
 def title(
@@ -18,8 +23,11 @@ def title(
     ages: Mapping[str, float],
     look: Look,
     now: float,
+    width: int,
 ) -> tuple[Parts, Parts]:
     """State, name, time at the left; links and the age of the data at the right.
+
+    Where it is narrow, the run's id gives way to its time, and to when the rest of a stopped run is killed.
 
     Args:
         snapshot: the run.
@@ -27,17 +35,24 @@ def title(
         ages: node -> seconds since its latest sample came.
         look: inks and glyphs.
         now: unix seconds.
+        width: cells of the line.
     """
     ink = look.ink
+    right = _links(snapshot, links, ages, look, now)
     dot: Part = (f" {look.glyphs.dot} ", ink.faint)
     timing = snapshot.timing
     begin = timing.started or timing.created
     end = timing.ended or (None if snapshot.state.is_terminal else now)
-    left: list[Part] = [*marks.mark(snapshot.state, look), ("  ", ink.text), (snapshot.id, ink.strong), dot]
+    state: list[Part] = [*marks.mark(snapshot.state, look), ("  ", ink.text)]
+    times: list[Part] = []
     if begin is not None and end is not None:
-        left += [(words.duration(end - begin), ink.text), dot]
+        times += [(words.duration(end - begin), ink.text), dot]
     if snapshot.kill_at is not None:
-        left += [(words.countdown(snapshot.kill_at - now), ink.warn), dot]
+        times += [(stops.countdown(snapshot.kill_at - now), ink.warn), dot]
+    room = width - draw.measure([*state, *times, *right]) - EDGES
+    if room < len(snapshot.id) and times:
+        return [*state, (_shortened(snapshot.id, room, look), ink.strong), dot, *times[:-1]], right
+    left: list[Part] = [*state, (snapshot.id, ink.strong), dot, *times]
     left.append(
         (
             f"{words.plural(len(snapshot.ranks), 'rank')} on {words.plural(len(snapshot.nodes), 'node')}",
@@ -49,7 +64,13 @@ def title(
         left += [dot, (snapshot.attempt_text, ink.warn if snapshot.attempt > 1 else ink.dim)]
     network = network_words.of_run(snapshot, look)
     left += [dot, *network] if network else []
-    return left, _links(snapshot, links, ages, look, now)
+    return left, right
+
+
+def _shortened(run_id: str, room: int, look: Look) -> str:
+    """The id's end, which tells runs apart, where there is no room for all of it."""
+    room = max(room, LEAST_ID)
+    return run_id if len(run_id) <= room else look.glyphs.ellipsis + run_id[1 - room :]
 
 
 def unwritten(why: str, look: Look) -> Parts:

@@ -15,11 +15,14 @@ from textual.widgets import Button, Static
 
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_runs.stopping import StopProgress, StopResult
-from rankdeck_tui import words
+from rankdeck_tui import stops, words
 from rankdeck_tui.look.draw import cleaned
 
 if TYPE_CHECKING:
     from rankdeck_tui.app import RankdeckApp
+
+MOST_NODES = 12
+"""Lines that tell of nodes."""
 
 
 class StopScreen(ModalScreen[bool]):
@@ -131,19 +134,10 @@ class StopScreen(ModalScreen[bool]):
     def _what_is_left(self) -> str:
         if not self._left:
             return "Telling the nodes ..."
-        lines = []
-        for node, progress in sorted(self._left.items()):
-            ranks = [str(rank) for rank, _ in progress.left if rank is not None]
-            others = sum(rank is None for rank, _ in progress.left)
-            what = [f"rank{'s' if len(ranks) > 1 else ''} {', '.join(ranks[:12])}"] if ranks else []
-            what += [words.plural(others, "other process", "other processes")] if others else []
-            grace = (
-                f"   SIGKILL in {words.duration(progress.grace_left)}"
-                if progress.left and not self._forced
-                else ""
-            )
-            lines.append(f"{cleaned(node)}: {' and '.join(what) + ' left' if what else 'gone'}{grace}")
-        return "\n".join(lines[:12])
+        # Who is left comes first: of many nodes, those that are done are told last.
+        left = sorted(self._left.values(), key=lambda progress: (not progress.left, progress.node))
+        lines = [cleaned(stops.left_on(progress, forced=self._forced)) for progress in left]
+        return "\n".join(lines[:MOST_NODES])
 
     def action_yes(self) -> None:
         """Yes to the question. It answers nothing else: a second y is no order to kill."""

@@ -12,10 +12,7 @@ from rankdeck_tui.look import Look, draw, marks
 from rankdeck_tui.look.draw import Part, Parts
 from rankdeck_tui.widgets.painted import Painted
 
-MOST_EVIDENCE = 4
-WHY_UNUSED = (
-    "The run goes on, slower. `rankdeck check` of its profile tells more: ofed.uverbs, os.memlock, sw.env."
-)
+WHY_UNUSED = "It goes on, slower. `rankdeck check PROFILE` tells why: ofed.uverbs, os.memlock."
 
 
 def banner_lines(snapshot: RunSnapshot, look: Look, *, rows: int, now: float) -> tuple[Parts, list[Parts]]:
@@ -40,8 +37,8 @@ def banner_lines(snapshot: RunSnapshot, look: Look, *, rows: int, now: float) ->
             at = f" ({cause.proofs[0].place})" if cause.proofs and cause.proofs[0].place else ""
             lines.append([(causes.why(cause), ink.text), (at, ink.dim)])
         lines += [[(text, ink.dim)] for text in causes.followers(cause)]
-        lines += [[(text, ink.text)] for text in cause.evidence if text.strip() != cause.message.strip()]
-        return title, lines[: max(1, min(rows, MOST_EVIDENCE + 1))]
+        lines += [[(text, ink.text)] for text in causes.evidence(cause, rows - len(lines))]
+        return title, lines[: max(1, rows)]
     network: list[Parts] = [[(snapshot.fabric_unused, ink.bad)]] if snapshot.fabric_unused else []
     if not snapshot.state.is_terminal and (done := early(snapshot, now)):
         title = [(f" {look.glyphs.warning} finished early ", ink.danger_title)]

@@ -12,7 +12,7 @@ from typing import Any, Final
 from rankdeck_runs import events
 from rankdeck_runs.transport import Transport
 from rankdeck_runs.values import integer, number, objects, text
-from rankdeck_tui import words
+from rankdeck_tui import stops, words
 from rankdeck_tui.look import Look
 from rankdeck_tui.look.draw import Part, Parts
 
@@ -172,10 +172,11 @@ def _start_refused(event: Mapping[str, Any]) -> Said:
 _TOLD: Final = {
     "run_created": lambda e: ("run recorded", "dim"),
     "start_asked": lambda e: ("start asked", "dim"),
-    "hurried": lambda e: (f"SIGKILL in {words.duration(number(e, 'grace'))}", "warn"),
+    "hurried": lambda e: (stops.countdown(number(e, "grace") or 0.0), "warn"),
     "may_end_at_logout": lambda e: (f"may end when you log out: {text(e, 'why')}", "bad"),
     "start_cut_short": lambda e: ("rankdeck was left before it had asked every node to start", "bad"),
     "start_accepted": lambda e: ("started its supervisor", "dim"),
+    "start_called_off": lambda e: ("not asked to start: the launch was called off", "warn"),
     "start_refused": _start_refused,
     "node_missing": lambda e: (f"knows nothing of the run: {text(e, 'why')}", "warn"),
     "link_lost": lambda e: (f"link lost: {text(e, 'message')}", "lost"),

@@ -65,7 +65,7 @@ class LogBoard(Painted, can_focus=True):
         Binding(
             "n",
             "search(False)",
-            "next hit",
+            "search",
             tooltip="To the next hit below; asks for a text first",
             id="log.next",
         ),

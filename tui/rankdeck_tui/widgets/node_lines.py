@@ -8,7 +8,7 @@ from typing import Any
 from rankdeck_runs.live import LinkState, LinkStatus, Sample
 from rankdeck_runs.states import NodeStatus, RunSnapshot
 from rankdeck_runs.values import integer, number, objects, text
-from rankdeck_tui import words
+from rankdeck_tui import stops, words
 from rankdeck_tui.look import Look, draw, marks
 from rankdeck_tui.look.draw import Part, Parts
 from rankdeck_tui.widgets import network_words
@@ -69,6 +69,8 @@ def _head(
         right = [("connecting", ink.waiting)]
     elif age is not None and age > STALE and not node.state.is_terminal:
         right = [(f"no data since {words.age(age)}", ink.lost)]
+    elif node.kill_at is not None and not node.state.is_terminal:
+        right = [(stops.countdown(node.kill_at - now), ink.warn)]
     blank = max(1, width - draw.measure(left) - draw.measure(right) - 1)
     return [*left, (" " * blank, ink.text), *right]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -11,8 +13,9 @@ from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.message import Message
 from textual.strip import Strip
 
-from rankdeck_runs.states import RankState, RankStatus, RunSnapshot
-from rankdeck_tui.look import draw, marks
+from rankdeck_runs.states import NodeState, RankState, RankStatus, RunSnapshot
+from rankdeck_tui import stops
+from rankdeck_tui.look import Look, draw, marks
 from rankdeck_tui.look.draw import Part, Parts
 from rankdeck_tui.widgets import network_words
 from rankdeck_tui.widgets.grid_layout import GridLayout, lay_out
@@ -22,6 +25,7 @@ _ORDER = (
     RankState.FAILED,
     RankState.LOST,
     RankState.UNKNOWN,
+    NodeState.STOPPING,
     RankState.RUNNING,
     RankState.WAITING,
     RankState.STOPPED,
@@ -75,11 +79,25 @@ class RankGrid(Pane, can_focus=True):
         self._top = 0
         self._digits = ""
         self._digit_at = 0.0
+        self._kills: Mapping[int, float] = {}
+        """Rank -> when it gets SIGKILL."""
+        self._left: Mapping[float, str] = {}
+        """That moment -> how far it is, in words."""
 
-    def show(self, snapshot: RunSnapshot) -> None:
-        """Show this state; repaints only if ranks or nodes differ."""
+    def show(self, snapshot: RunSnapshot, now: float) -> None:
+        """Show this state; repaints only if ranks, nodes or the seconds until SIGKILL differ.
+
+        Args:
+            snapshot: the run.
+            now: unix seconds.
+        """
         old, self.snapshot = self.snapshot, snapshot
-        if old is None or old.ranks is not snapshot.ranks or old.nodes is not snapshot.nodes:
+        differs = old is None or old.ranks is not snapshot.ranks or old.nodes is not snapshot.nodes
+        if differs:
+            self._kills = stops.kill_times(snapshot)
+        left = {moment: stops.countdown(moment - now) for moment in self._kills.values()}
+        if differs or left != self._left:
+            self._left = left
             self.repaint()
 
     def title_parts(self) -> Parts:
@@ -91,7 +109,8 @@ class RankGrid(Pane, can_focus=True):
         """How many in each state: the legend, too."""
         if self.snapshot is None:
             return ()
-        return counts(self.snapshot, self)
+        states = Counter(stops.state_of(rank, self._kills) for rank in self.snapshot.ranks)
+        return counts(states, self.look)
 
     def thumb(self, height: int) -> tuple[int, int] | None:
         """By rows."""
@@ -142,16 +161,27 @@ class RankGrid(Pane, can_focus=True):
             if blank:
                 segments.append(Segment(" " * blank, ink.text))
             used += layout.block_width
+            if layout.across == 1 and first_row:
+                kill = self._countdown(snapshot.nodes[index].ranks)
+                text = draw.pad("  " + kill if kill else "", width - used, ellipsis=look.glyphs.ellipsis)
+                segments.append(Segment(text, ink.warn))
+                used = width
         if used < width:
             segments.append(Segment(" " * (width - used), ink.text))
         return Strip(Segment.simplify(segments), max(used, width)).crop(0, width)
 
+    def _countdown(self, ranks: Sequence[int]) -> str:
+        """When the first of these ranks gets SIGKILL; empty where none is being stopped."""
+        moments = [self._kills[rank] for rank in ranks if rank in self._kills]
+        return self._left[min(moments)] if moments else ""
+
     def _cell(self, rank: RankStatus, cell: int) -> Segment:
         look = self.look
-        text = marks.shape(rank.state, look)
+        state = stops.state_of(rank, self._kills)
+        text = marks.shape(state, look)
         if cell == 3:
-            text += marks.letter(rank.state)
-        style = marks.style(rank.state, look)
+            text += marks.letter(state)
+        style = marks.style(state, look)
         if rank.rank == self.cursor:
             ground = look.ink.cursor if self.has_focus else look.ink.idle_cursor
             style = look.ink.over(style, ground)
@@ -167,7 +197,9 @@ class RankGrid(Pane, can_focus=True):
             (f"{rank.node}:{rank.local_rank}" if rank.node else "its node is not known yet", ink.text),
             dot,
         ]
-        parts += marks.mark(rank.state, self.look, letters=False)
+        parts += marks.mark(stops.state_of(rank, self._kills), self.look, letters=False)
+        if kill := self._countdown([rank.rank]):
+            parts += [dot, (kill, ink.warn)]
         if rank.signal:
             parts.append((f" by SIG{rank.signal}", ink.bad if rank.state is RankState.FAILED else ink.dim))
         elif rank.exit_code is not None:
@@ -255,12 +287,12 @@ class RankGrid(Pane, can_focus=True):
         self.action_step(0, -1)
 
 
-def counts(snapshot: RunSnapshot, pane: Pane) -> list[Part]:
+def counts(states: Mapping[RankState | NodeState, int], look: Look) -> list[Part]:
     """How many ranks are in each state, worst first, each with its mark."""
     parts: list[Part] = []
     for state in _ORDER:
-        count = snapshot.counts.get(state, 0)
+        count = states.get(state, 0)
         if count:
-            parts += [("  " if parts else "", pane.look.ink.text), *marks.mark(state, pane.look)]
-            parts.append((f" {count}", marks.style(state, pane.look)))
+            parts += [("  " if parts else "", look.ink.text), *marks.mark(state, look)]
+            parts.append((f" {count}", marks.style(state, look)))
     return parts

@@ -64,7 +64,7 @@ def paint(
         aside = _status(tile.views[0], look, ended)
     border = ink.border_focus if focused else ink.border
     thumb = None
-    if not tile.view.follow:
+    if not tile.view.follow and not tile.view.all_in_view:
         thumb = (round(tile.view.place * max(0, height - 1)), 1)
     return draw.frame(
         title, rows, size.width, size.height, look.glyphs, border, ink.text,
@@ -106,6 +106,8 @@ def _status(view: LogView, look: Look, ended: bool) -> list[Part]:
         parts += [(f"+{view.left} columns", ink.dim), gap]
     if view.follow:
         parts.append(("END", ink.dim) if ended else ("FOLLOW", ink.follow))
+    elif ended:  # nothing comes that could be missed
+        parts.append(("END" if view.ends_in_view else f"{view.place:.0%}", ink.dim))
     else:
         more = "" if view.behind.complete else "+"
         parts.append((f" PAUSED +{view.behind.lines:,}{more} ", ink.paused))

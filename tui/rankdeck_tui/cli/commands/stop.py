@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from rankdeck_tui import words
+from rankdeck_tui import stops
 from rankdeck_tui.cli import output
 from rankdeck_tui.cli.exits import EXIT_FAILED, EXIT_OK
 from rankdeck_tui.cli.follow import wait_for
@@ -47,10 +47,9 @@ def run(args: Namespace) -> int:
 
 
 def say_progress(progress: StopProgress) -> None:
-    """Says what is left on a node."""
+    """Says who is left on a node."""
     if progress.left:
-        left = words.plural(len(progress.left), "process", "processes")
-        output.say(f"{progress.node}: {left} left, SIGKILL in {words.duration(progress.grace_left)}")
+        output.say(stops.left_on(progress))
 
 
 def tell(run_id: str, result: StopResult) -> None:
