@@ -126,17 +126,17 @@ def owned_by(uid):
     return found
 
 
-def below(root, table):
-    """The pids in `table` that descend from `root`, without `root` itself."""
+def below(roots, table):
+    """The pids in `table` that descend from one of `roots`."""
     children = {}
     for stat in table.values():
         children.setdefault(stat.parent, []).append(stat.pid)
-    found = []
-    waiting = list(children.get(root, ()))
+    found = set()
+    waiting = list(roots)
     while waiting:
-        pid = waiting.pop()
-        found.append(pid)
-        waiting.extend(children.get(pid, ()))
+        fresh = set(children.get(waiting.pop(), ())) - found
+        found |= fresh
+        waiting.extend(fresh)
     return found
 
 
@@ -150,22 +150,24 @@ def has_marks(pid, marks):
     return all(b"\0" + name + b"=" + value + b"\0" in environ for name, value in marks.items())
 
 
-def of_run(marks, supervisor, table=None):
-    """The live processes of a run on this node: descendants of its supervisor, and all with its marks.
+def of_run(marks, supervisor, known=()):
+    """The live processes of a run on this node: with its marks or known, and all that descend from one.
 
     Args:
         marks: the variables that each of them carries (bytes).
         supervisor: its pid, or 0 where none lives.
-        table: what `owned_by` gave, to save a second look.
+        known: {pid: start} of others that are the run's.
 
     Returns:
         {pid: Stat}; never the supervisor, the caller, the caller's ancestors, or a zombie.
     """
-    if table is None:
-        table = owned_by(os.getuid())
-    ours = set(below(supervisor, table)) if supervisor else set()
+    table = owned_by(os.getuid())
+    callers = ancestors(os.getpid(), table)
+    ours = below([supervisor], table) if supervisor else set()
+    ours.update(pid for pid in known if pid in table and table[pid].start == known[pid])
     ours.update(pid for pid in table if pid not in ours and has_marks(pid, marks))
-    ours -= ancestors(os.getpid(), table)
+    ours |= below(ours - callers, table)
+    ours -= callers
     ours.discard(supervisor)
     return {pid: table[pid] for pid in ours if table[pid].state not in "ZX"}
 
