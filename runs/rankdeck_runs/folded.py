@@ -49,6 +49,8 @@ class FoldedNode:
     """The others wait for it to start their ranks: why, and since when."""
     unheard: dict[str, str] = field(default_factory=dict)
     """Which nodes do not hear of it over the links between supervisors, and what is said of that."""
+    unguarded: bool = False
+    """Its supervisor is gone, and its ranks may run on."""
     ended: NodeState | None = None
     ended_at: float | None = None
     copy: NodeCopy = NOTHING_COPIED

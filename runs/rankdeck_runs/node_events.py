@@ -27,6 +27,16 @@ def _supervisor_started(state: Folded, node: FoldedNode, event: Event) -> None:
     node.missing = None
 
 
+def _supervisor_resumed(state: Folded, node: FoldedNode, event: Event) -> None:
+    node.unguarded = False
+    note = (
+        f"{node.name}: its supervisor was gone (killed, or the node was restarted), and another one took"
+        " over: what ended in between is known from the ranks' shims alone"
+    )
+    if note not in state.notes:
+        state.notes.append(note)
+
+
 def _setup_failed(state: Folded, node: FoldedNode, event: Event) -> None:
     message = f"setup line {text(event, 'line')!r} ended with status {integer(event, 'status')}"
     output = [line for line in text(event, "output").splitlines() if line.strip()]
@@ -256,6 +266,7 @@ def _rank(state: Folded, node: FoldedNode, event: Event) -> RankStatus | None:
 
 HANDLERS: Mapping[str, Callable[[Folded, FoldedNode, Event], None]] = {
     "supervisor_started": _supervisor_started,
+    "supervisor_resumed": _supervisor_resumed,
     "setup_failed": _setup_failed,
     "launcher_started": _launcher_started,
     "launcher_ended": _launcher_ended,

@@ -50,11 +50,19 @@ def node_state(state: Folded, node: FoldedNode) -> NodeState:
     return NodeState.RUNNING if begun else NodeState.STARTING
 
 
+UNGUARDED = (
+    "its supervisor is gone (killed?): its ranks run on, and nobody there stops them if another rank fails;"
+    " what ends is known from the ranks' shims alone"
+)
+
+
 def node_message(node: FoldedNode) -> str:
     """What is to be said of a node that is not as it should be; empty where it is."""
     trouble = node.refused or node.missing or node.link_lost
     if trouble or node.ended is not None:
         return trouble or ""
+    if node.unguarded:
+        return UNGUARDED
     if node.awaited is not None and not node.stopping:
         return f"the others wait for it: {node.awaited[0]}"
     return next(iter(node.unheard.values()), "")
