@@ -43,6 +43,8 @@ class FoldedNode:
     stopping: bool = False
     kill_at: float | None = None
     """When its grace is over, by our clock, while it stops."""
+    forced: bool = False
+    """Its stop left no grace."""
     told_to_stop: bool = False
     """It stops for another reason than that its launcher has gone."""
     awaited: tuple[str, float] | None = None

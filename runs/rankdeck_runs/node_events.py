@@ -197,6 +197,7 @@ def _hurried(state: Folded, node: FoldedNode, event: Event) -> None:
     t, grace = number(event, "t"), number(event, "grace")
     if t is not None and grace is not None:
         node.kill_at = t + grace
+        node.forced = grace == 0
 
 
 def _waiting(state: Folded, node: FoldedNode, event: Event) -> None:
@@ -228,7 +229,8 @@ def _node_reachable(state: Folded, node: FoldedNode, event: Event) -> None:
 
 def _killing(state: Folded, node: FoldedNode, event: Event) -> None:
     pids = ", ".join(str(pid) for pid in integers(event, "pids"))
-    state.notes.append(f"{node.name}: SIGKILL at the end of the grace for {pids}")
+    when = "at once" if node.forced else "at the end of the grace"
+    state.notes.append(f"{node.name}: SIGKILL {when} for {pids}")
 
 
 def _swept(state: Folded, node: FoldedNode, event: Event) -> None:

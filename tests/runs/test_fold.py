@@ -667,6 +667,24 @@ def test_the_end_of_the_grace_is_told_while_a_node_stops(story):
     assert story.snapshot.kill_at is None
 
 
+@pytest.mark.parametrize(
+    ("events", "when"),
+    [
+        ([("stopping", 0.0)], "at once"),
+        ([("stopping", 60.0), ("hurried", 0.0)], "at once"),
+        ([("stopping", 60.0)], "at the end of the grace"),
+        ([("stopping", 60.0), ("hurried", 5.0)], "at the end of the grace"),
+    ],
+)
+def test_a_forced_stop_is_told_as_such(story, events, when):
+    story.running()
+    for ev, grace in events:
+        more = {"why": "asked", "rank": None, "signal": "TERM"} if ev == "stopping" else {}
+        story.node("n2", ev, grace=grace, **more)
+    story.node("n2", "killing", pids=[7, 8])
+    assert story.snapshot.notes == (f"n2: SIGKILL {when} for 7, 8",)
+
+
 def test_a_rank_that_finished_early_is_told_of_and_is_no_failure(story):
     story.running().ended(2)
     snapshot = story.snapshot

@@ -132,7 +132,8 @@ def _stopping(event: Mapping[str, Any]) -> Said:
     elif why == "census":
         why = "these are not the ranks of the plan"
     grace = number(event, "grace")
-    return f"stopping: {why}; SIG{text(event, 'signal')}, {words.duration(grace)} grace", "warn"
+    how = "at once" if grace == 0 else f"{words.duration(grace)} grace"
+    return f"stopping: {why}; SIG{text(event, 'signal')}, {how}", "warn"
 
 
 def _waiting(event: Mapping[str, Any]) -> Said:
@@ -205,7 +206,7 @@ _TOLD: Final = {
     "node_reachable": lambda e: (f"hears of {text(e, 'peer')} again", "good"),
     "stopping": _stopping,
     "finishing": lambda e: ("stopping those whose work is done", "text"),
-    "killing": lambda e: ("the grace is over: SIGKILL", "bad"),
+    "killing": lambda e: ("no grace is left: SIGKILL", "bad"),
     "swept": _swept,
     "record_degraded": lambda e: (f"can't write {text(e, 'what')}", "bad"),
     "node_ended": _node_ended,
