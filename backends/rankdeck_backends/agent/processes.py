@@ -81,14 +81,18 @@ def command_of(pid):
     return b" ".join(words).decode("utf-8", "replace")[:200]
 
 
-def rank_of(pid):
-    """The number of the rank that a process was forked by, as its environment has it; None if it has none."""
+def environ_of(pid):
+    """The process's environment as it was at its exec: `NAME=value` entries that end in NUL."""
     try:
         with open("/proc/{}/environ".format(pid), "rb") as file:
-            entries = file.read().split(b"\0")
+            return file.read()
     except OSError:
-        return None
-    found = [entry[5:] for entry in entries if entry.startswith(b"RANK=")]
+        return b""
+
+
+def rank_of(pid):
+    """The number of the rank that a process was forked by, as its environment has it; None if it has none."""
+    found = [entry[5:] for entry in environ_of(pid).split(b"\0") if entry.startswith(b"RANK=")]
     return int(found[-1]) if found and found[-1].isdigit() else None
 
 
@@ -142,11 +146,7 @@ def below(roots, table):
 
 def has_marks(pid, marks):
     """Whether the process's environment, as it was at its exec, holds all of these variables (bytes)."""
-    try:
-        with open("/proc/{}/environ".format(pid), "rb") as file:
-            environ = b"\0" + file.read()
-    except OSError:
-        return False
+    environ = b"\0" + environ_of(pid)
     return all(b"\0" + name + b"=" + value + b"\0" in environ for name, value in marks.items())
 
 

@@ -266,11 +266,22 @@ class ComposerScreen(DeckScreen):
             if self.error.hint:
                 lines += plan_view.wrapped(self.error.hint, "  ", ink.warn, ink.warn, look, width)
             lines.append([("", ink.text)])
+        lines += self._remains(width)
         note: Parts = []
         if self.plan is not None and not isinstance(self.error, FieldError):
             lines += plan_view.plan_lines(self.plan, self.place, look, width, asked=self.checking.done)
             note = plan_view.title_parts(self.plan, self.place, look)
         preview.set_lines(lines, note=note)
+
+    def _remains(self, width: int) -> list[Parts]:
+        """What earlier runs left on the nodes."""
+        look = self.deck.look
+        warn = look.ink.warn
+        prepared = self.checking.prepared
+        lines: list[Parts] = []
+        for node, left in prepared.remains if prepared is not None else ():
+            lines += plan_view.wrapped(f"{node}: {left}", f"{look.glyphs.warning} ", warn, warn, look, width)
+        return [*lines, [("", look.ink.text)]] if lines else []
 
     def _status(self) -> list[Part]:
         look = self.deck.look
