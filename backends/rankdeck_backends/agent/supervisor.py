@@ -277,12 +277,13 @@ class Supervisor:
 
     def announce_stop(self, begun):
         """Record that a stop begins."""
-        self._write_down_kin(time.monotonic(), wide=True)
         self.roster.stopping_since = time.time()
         self.roster.leave_out_waiting()
         told = {name: begun[name] for name in ("why", "rank", "signal", "grace")}
         self.events.append("stopping", **dict(told, **begun["by"]))
         self.write_state("stopping")
+        if self.roster.adopted:  # whose orphans do not come to us
+            self._write_down_kin(time.monotonic(), wide=True)
 
     def send_all(self, number):
         """Send a signal to setup, ranks, launchers, and what ended ranks have left in their groups."""
