@@ -12,6 +12,7 @@ node's own `seq`; and the login side's own, which have no `seq`:
     node_missing   {node, why, started}         node_cleared   {node}  the run's folder was removed from it
     node_fetched   {node, files: {name: [size, sha256]}, unverified: [name]}  all it had is here;
                    files is absent where the node had nothing, or ranks wrote into the record themselves
+    supervisor_gone {node}                      supervisor_found {node}
     link_up        {node, skew}                 link_lost      {node, step, message}
     stop_asked     {why: asked|start_failed, signal, grace}
     stop_ended     {gone, left: [{node, pid, cmd}], unreached: [{node, message}]}

@@ -82,6 +82,7 @@ class Fold:
                 node.awaited[1] if node.awaited is not None and not state.stopping_anywhere() else None,
                 node.copy,
                 node.kill_at if node.ended is None else None,
+                node.unguarded and node.ended is None,
             )
             for node in sorted(state.nodes.values(), key=lambda node: node.node_rank)
         )

@@ -45,12 +45,16 @@ class FoldedNode:
     stopping: bool = False
     kill_at: float | None = None
     """When its grace is over, by our clock, while it stops."""
+    forced: bool = False
+    """Its stop left no grace."""
     told_to_stop: bool = False
     """It stops for another reason than that its launcher has gone."""
     awaited: tuple[str, float] | None = None
     """The others wait for it to start their ranks: why, and since when."""
     unheard: dict[str, str] = field(default_factory=dict)
     """Which nodes do not hear of it over the links between supervisors, and what is said of that."""
+    unguarded: bool = False
+    """Its supervisor is gone, and its ranks may run on."""
     ended: NodeState | None = None
     ended_at: float | None = None
     copy: NodeCopy = NOTHING_COPIED

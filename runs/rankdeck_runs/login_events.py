@@ -142,6 +142,14 @@ def _link_lost(state: Folded, node: FoldedNode, event: Event) -> None:
     node.link_lost = text(event, "message") or "the connection is gone"
 
 
+def _supervisor_gone(state: Folded, node: FoldedNode, event: Event) -> None:
+    node.unguarded = True
+
+
+def _supervisor_found(state: Folded, node: FoldedNode, event: Event) -> None:
+    node.unguarded = False
+
+
 OF_RUN: Mapping[str, Callable[[Folded, Event], None]] = {
     "run_created": _run_created,
     "start_cut_short": _start_cut_short,
@@ -164,4 +172,6 @@ OF_NODE: Mapping[str, Callable[[Folded, FoldedNode, Event], None]] = {
     "node_cleared": _node_cleared,
     "link_up": _link_up,
     "link_lost": _link_lost,
+    "supervisor_gone": _supervisor_gone,
+    "supervisor_found": _supervisor_found,
 }

@@ -27,6 +27,16 @@ def _supervisor_started(state: Folded, node: FoldedNode, event: Event) -> None:
     node.missing = None
 
 
+def _supervisor_resumed(state: Folded, node: FoldedNode, event: Event) -> None:
+    node.unguarded = False
+    note = (
+        f"{node.name}: its supervisor was gone (killed, or the node was restarted), and another one took"
+        " over: what ended in between is known from the ranks' shims alone"
+    )
+    if note not in state.notes:
+        state.notes.append(note)
+
+
 def _setup_failed(state: Folded, node: FoldedNode, event: Event) -> None:
     message = f"setup line {text(event, 'line')!r} ended with status {integer(event, 'status')}"
     output = [line for line in text(event, "output").splitlines() if line.strip()]
@@ -187,6 +197,7 @@ def _hurried(state: Folded, node: FoldedNode, event: Event) -> None:
     t, grace = number(event, "t"), number(event, "grace")
     if t is not None and grace is not None:
         node.kill_at = t + grace
+        node.forced = grace == 0
 
 
 def _waiting(state: Folded, node: FoldedNode, event: Event) -> None:
@@ -218,7 +229,8 @@ def _node_reachable(state: Folded, node: FoldedNode, event: Event) -> None:
 
 def _killing(state: Folded, node: FoldedNode, event: Event) -> None:
     pids = ", ".join(str(pid) for pid in integers(event, "pids"))
-    state.notes.append(f"{node.name}: SIGKILL at the end of the grace for {pids}")
+    when = "at once" if node.forced else "at the end of the grace"
+    state.notes.append(f"{node.name}: SIGKILL {when} for {pids}")
 
 
 def _swept(state: Folded, node: FoldedNode, event: Event) -> None:
@@ -256,6 +268,7 @@ def _rank(state: Folded, node: FoldedNode, event: Event) -> RankStatus | None:
 
 HANDLERS: Mapping[str, Callable[[Folded, FoldedNode, Event], None]] = {
     "supervisor_started": _supervisor_started,
+    "supervisor_resumed": _supervisor_resumed,
     "setup_failed": _setup_failed,
     "launcher_started": _launcher_started,
     "launcher_ended": _launcher_ended,

@@ -177,11 +177,19 @@ class NodeSession:
             case "sizes":
                 self._take_sizes(header.get("sizes"))
             case "supervisor":
-                self._supervised = header.get("alive") is True
+                self._take_supervised(header.get("alive") is True)
             case "sample":
                 sample = header.get("sample")
                 if isinstance(sample, dict):
                     self._writer.sample(self._target.name, sample)
+
+    def _take_supervised(self, alive: bool) -> None:
+        self._supervised = alive
+        nodes = self._writer.live.snapshot().nodes
+        known = next(node.unguarded for node in nodes if node.name == self._target.name)
+        if known is alive:
+            ev = "supervisor_found" if alive else "supervisor_gone"
+            self._writer.own_event(ev, node=self._target.name)
 
     def _take_sizes(self, sizes: object) -> None:
         if not isinstance(sizes, dict):

@@ -28,6 +28,7 @@ from rankdeck_runs.links import Links
 from rankdeck_runs.looking import LAUNCH_PATIENCE, silent_tools
 from rankdeck_runs.needs import NEEDS, unmet, with_needs
 from rankdeck_runs.probing import probe_all, questions
+from rankdeck_runs.remains import remains
 from rankdeck_runs.transport import Fabric
 from rankdeck_runs.usable_fabric import usable_fabric
 
@@ -59,6 +60,8 @@ class Prepared:
     """What preflight found."""
     fabric: Fabric | None = None
     """What its ranks are expected to send over; None: sockets, or nothing."""
+    remains: tuple[tuple[str, str], ...] = ()
+    """(node, what an earlier run of the user left there)."""
     active_test: bool = False
     """True: it is preflight's own, and stands apart from the user's runs."""
 
@@ -130,7 +133,16 @@ async def _prepare(
     problems = problems_of(failed) + causes
     if not_reached(failed) or (problems and not skip_checks):
         raise _refusal(failed, causes, planned)
-    return Prepared(profile, pool, planned, facts, tuple(problems), report, usable_fabric(report.variables))
+    return Prepared(
+        profile,
+        pool,
+        planned,
+        facts,
+        tuple(problems),
+        report,
+        usable_fabric(report.variables),
+        remains(facts[node.node] for node in planned.nodes),
+    )
 
 
 async def _while_all_answer(

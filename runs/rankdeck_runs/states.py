@@ -160,6 +160,8 @@ class NodeStatus:
     """What of its logs was brought."""
     kill_at: float | None = None
     """When what is left of its ranks gets SIGKILL, by our clock; None: it is not being stopped."""
+    unguarded: bool = False
+    """Its supervisor is gone while the run goes on, and no other one has taken over yet."""
 
     def to_json(self) -> dict[str, Any]:
         """The node's entry in `show --json`."""
@@ -172,6 +174,7 @@ class NodeStatus:
             "message": self.message,
             "awaited": iso(self.awaited),
             "kill_at": iso(self.kill_at),
+            "unguarded": self.unguarded,
         }
 
 

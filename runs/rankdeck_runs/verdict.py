@@ -54,6 +54,12 @@ def node_state(state: Folded, node: FoldedNode) -> NodeState:
     return NodeState.RUNNING if begun else NodeState.STARTING
 
 
+UNGUARDED = (
+    "its supervisor is gone (killed?): its ranks run on, and nobody there stops them if another rank fails;"
+    " what ends is known from the ranks' shims alone"
+)
+
+
 def node_message(node: FoldedNode) -> str:
     """What is to be said of a node that is not as it should be; empty where it is."""
     trouble = node.refused or node.missing or node.link_lost
@@ -61,6 +67,8 @@ def node_message(node: FoldedNode) -> str:
         return "not asked to start: the launch was called off"
     if trouble or node.ended is not None:
         return trouble or ""
+    if node.unguarded:
+        return UNGUARDED
     if node.awaited is not None and not node.stopping:
         return f"the others wait for it: {node.awaited[0]}"
     return next(iter(node.unheard.values()), "")

@@ -16,6 +16,8 @@ from agent_client import Client
 from agent_runs import is_alive, wait_until
 from linked import SECRET, WAIT, LinkedRun, node_plans, start_all
 
+from rankdeck_backends.agent.together import SILENCE
+
 pytestmark = pytest.mark.timeout(240)
 
 
@@ -168,6 +170,44 @@ def test_a_killed_supervisor_links_again(session: Client, tmp_path: Path, killed
     (tmp_path / "go").write_text("")
     assert [run.end() for run in runs][1:] == ["failed", "stopped"]
     assert runs[2].event("stopping")["message"] == "n2: rank 1 failed"
+
+
+def test_a_failure_waits_for_a_head_whose_supervisor_is_gone(session: Client, tmp_path: Path) -> None:
+    """Its ranks run on unguarded until somebody looks: then they stop at once, and for that reason."""
+    failing = f"until [ -e {tmp_path}/go ]; do sleep 0.05; done; exit 4"
+    head, other = start_all(session, node_plans(WAIT, failing, run="headless"))
+    (head.event("rank_started"), other.event("rank_started"))
+    session.ask("unfollow", follow=head.follow)
+    os.kill(head.supervisor, signal.SIGKILL)
+    (tmp_path / "go").write_text("")
+    assert other.end() == "failed"
+    time.sleep(SILENCE + 3.0)
+    session.ask("ping")
+    head.follow = session.send("follow", dir=head.dir, since=0, logs=[], offsets={})
+    stopping = head.event("stopping", limit=30.0)
+    assert (stopping["why"], stopping["peer"], stopping["message"]) == (
+        "rank_failed",
+        "n2",
+        "n2: rank 1 failed",
+    )
+    assert head.end() == "stopped"
+
+
+def test_a_node_that_has_lost_the_head_stops_after_the_limit(session: Client) -> None:
+    head, other = start_all(session, node_plans(WAIT, WAIT, run="lost-head", lost=20.0))
+    (head.event("rank_started"), other.event("rank_started"))
+    session.ask("unfollow", follow=head.follow)
+    os.kill(head.supervisor, signal.SIGKILL)
+    told = other.event("node_unreachable")
+    assert (told["peer"], told["limit"]) == ("n1", 20.0)
+    session.ask("ping")
+    stopping = other.event("stopping")
+    assert (stopping["why"], stopping["peer"]) == ("node_lost", "n1")
+    assert stopping["t"] - told["t"] > 8
+    assert other.end() == "stopped"
+    head.follow = session.send("follow", dir=head.dir, since=0, logs=[], offsets={})
+    session.ask("ping")
+    assert head.end() in ("failed", "stopped")
 
 
 def test_a_silent_node_is_told_of_and_then_given_up(session: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -14,6 +15,8 @@ from agent_client import Client
 from agent_runs import Run, is_alive, rank_plan, shim_of, wait_until
 
 from rankdeck_backends.agent import witness
+from rankdeck_backends.agent.ranks import Rank
+from rankdeck_backends.agent.run_folder import RunFolder
 
 HUNGRY = f"""exec {sys.executable} -c 'x = bytearray(400 << 20)
 for i in range(0, len(x), 4096): x[i] = 1'"""
@@ -111,6 +114,35 @@ def test_the_kernels_log_is_read_by_pid_and_time(tmp_path: Path) -> None:
         ("kernel", "kernel log [205.000"),
     ]
     assert witness.kernel_says(4711, 0, os.fspath(tmp_path / "none")) == []
+
+
+def test_where_nothing_could_be_looked_at_that_is_said(tmp_path: Path) -> None:
+    log, first, other = tmp_path / "kmsg", tmp_path / "first", Path("/proc/self/ns/net")
+    log.write_text(KERNEL)
+    hidden = witness.kernel_log_hidden(os.fspath(log), os.fspath(other))
+    assert hidden == "the kernel's log has other pids than this container"
+    none = witness.kernel_log_hidden(os.fspath(tmp_path / "none"), os.fspath(first))
+    assert none == f"{first}: No such file or directory"
+
+
+def test_a_kill_without_a_counter_is_blind_unless_the_log_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, rank = RunFolder(os.fsencode(tmp_path)), Rank(0, 0, 0, False)
+    monkeypatch.setattr(witness, "kernel_log_hidden", lambda: "/dev/kmsg: Permission denied")
+    (seen,) = witness.of_end(folder, rank, "KILL")["seen"]
+    assert seen["what"] == "blind"
+    assert seen["text"].endswith("and /dev/kmsg: Permission denied")
+    assert witness.of_end(folder, rank, "SEGV") == {}
+    monkeypatch.setattr(witness, "kernel_log_hidden", lambda: "")
+    assert witness.of_end(folder, rank, "KILL") == {}
+    (tmp_path / "ranks").mkdir()
+    counter = tmp_path / "memory.events"
+    counter.write_text("oom_kill 0\n")
+    record = {"memory": {"file": os.fspath(counter), "oom_kills": 0}}
+    (tmp_path / "ranks/0.start.json").write_text(json.dumps(record))
+    monkeypatch.setattr(witness, "kernel_log_hidden", lambda: "/dev/kmsg: Permission denied")
+    assert witness.of_end(folder, rank, "KILL") == {}
 
 
 def test_version_2_and_version_1_of_control_groups(tmp_path: Path) -> None:

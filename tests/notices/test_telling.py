@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 import threading
 import time
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from rankdeck_profiles.notify import Notify, SettingsError, load_notify
 from rankdeck_runs.occasions import Occasion
 from rankdeck_tui.notices.escapes import LONGEST, notification
-from rankdeck_tui.notices.outward import Outward
+from rankdeck_tui.notices.outward import Outward, place_of
 from rankdeck_tui.notices.watching import Watching
 
 HOSTILE = "rank 2: \x1b]52;c;ZXZpbA==\x07 $(touch /tmp/x) `id` ; rm -rf ~ \0 --option \u202e"
@@ -165,9 +166,32 @@ def test_a_webhook_that_refuses_is_told_without_its_secret_path(
     tells, told = outward(webhook=f"{server[0]}/secret-token")
     tells.tell(FAILURE, tmp_path)
     tells.wait()
-    assert "127.0.0.1" in told[0]
-    assert "Forbidden" in told[0]
+    place = server[0].removeprefix("http://")
+    assert told == [f"the webhook that is to tell of runs failed: {place} answered 403 Forbidden"]
+
+
+def test_a_webhook_that_nobody_answers_is_told_with_its_port(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    tells, told = outward(webhook=f"http://127.0.0.1:{port}/secret-token")
+    tells.tell(FAILURE, tmp_path)
+    tells.wait()
+    assert told[0].startswith(f"the webhook that is to tell of runs failed: 127.0.0.1:{port}: ")
+    assert "refused" in told[0]
     assert "secret-token" not in told[0]
+
+
+@pytest.mark.parametrize(
+    ("webhook", "place"),
+    [
+        ("https://hooks.example/a", "hooks.example:443"),
+        ("http://me:secret@hooks.example/a", "hooks.example:80"),
+        ("https://[fd00::1]:8443/a", "[fd00::1]:8443"),
+        ("https://hooks.example:99999/a", "Port out of range 0-65535"),
+    ],
+)
+def test_the_place_of_a_webhook_holds_no_secret(webhook: str, place: str) -> None:
+    assert place_of(webhook) == place
 
 
 def write(folder: Path, text: str) -> Path:

@@ -419,6 +419,21 @@ def test_the_rank_of_unknown_end_is_named_above_those_stopped_for_it(story):
     assert (snapshot.cause.rank, snapshot.cause.node, snapshot.cause.kind) == (3, "n2", CauseKind.UNKNOWN)
 
 
+def test_a_node_without_a_supervisor_says_so_until_another_takes_over(story):
+    story.running().login("supervisor_gone", node="n2")
+    gone = story.snapshot
+    assert [node.unguarded for node in gone.nodes] == [False, True]
+    assert gone.nodes[1].message.startswith("its supervisor is gone (killed?)")
+    assert gone.to_json()["nodes"][1]["unguarded"] is True
+    assert gone.state is RunState.RUNNING
+    story.node("n2", "supervisor_resumed", pid=9)
+    back = story.snapshot
+    assert (back.nodes[1].unguarded, back.nodes[1].message) == (False, "")
+    assert back.notes[0].startswith("n2: its supervisor was gone (killed, or the node was restarted)")
+    story.login("supervisor_gone", node="n2").login("supervisor_found", node="n2")
+    assert not story.snapshot.nodes[1].unguarded
+
+
 def test_a_launch_that_was_left_in_its_midst_says_so(story):
     story.created().login("start_asked", node="n1").login("start_cut_short")
     snapshot = story.snapshot
@@ -650,6 +665,24 @@ def test_the_end_of_the_grace_is_told_while_a_node_stops(story):
     assert story.snapshot.nodes[1].to_json()["kill_at"].startswith("1970-")
     story.node("n2", "node_ended", state="stopped")
     assert story.snapshot.kill_at is None
+
+
+@pytest.mark.parametrize(
+    ("events", "when"),
+    [
+        ([("stopping", 0.0)], "at once"),
+        ([("stopping", 60.0), ("hurried", 0.0)], "at once"),
+        ([("stopping", 60.0)], "at the end of the grace"),
+        ([("stopping", 60.0), ("hurried", 5.0)], "at the end of the grace"),
+    ],
+)
+def test_a_forced_stop_is_told_as_such(story, events, when):
+    story.running()
+    for ev, grace in events:
+        more = {"why": "asked", "rank": None, "signal": "TERM"} if ev == "stopping" else {}
+        story.node("n2", ev, grace=grace, **more)
+    story.node("n2", "killing", pids=[7, 8])
+    assert story.snapshot.notes == (f"n2: SIGKILL {when} for 7, 8",)
 
 
 def test_a_rank_that_finished_early_is_told_of_and_is_no_failure(story):

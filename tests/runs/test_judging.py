@@ -362,6 +362,14 @@ def test_what_the_kernel_did_counts_before_words():
     assert told.proofs[0].text == seen[0][1]
 
 
+def test_where_the_node_could_not_look_for_the_oom_killer_no_absence_is_claimed():
+    seen = (("blind", "no oom_kill counter in a control group of its own, and /dev/kmsg: Permission denied"),)
+    told = words.of_failure(failure(signal="KILL", seen=seen), *ends(0, "step 1\n"))
+    assert told.reason == "killed"
+    assert told.said.endswith("signs of the OOM killer could not be looked for")
+    assert told.proofs[0].text == seen[0][1]
+
+
 @pytest.mark.parametrize(
     ("code", "signal", "reason", "said"),
     [

@@ -144,6 +144,24 @@ def test_a_lost_link_is_shown_and_made_again(mirrored, engine, home, chatty, poo
     assert "link_lost" in kinds
 
 
+def test_a_killed_supervisor_is_told_of(mirrored, engine, home, program, pool, tmp_path):
+    run_id = launched(engine, program("while not os.path.exists('go'): time.sleep(0.05)\n"), pool)
+    live = engine.attach(run_id)
+    wait_for(live, lambda s: s.state is RunState.RUNNING, "a running run")
+    node = pool.nodes[1].name
+    path = home.find(run_id).events_path
+    folder = next(e["dir"] for e in events.read(path) if e["ev"] == "start_accepted" and e["node"] == node)
+    os.kill(json.loads(Path(folder, "supervisor.json").read_text())["pid"], signal.SIGKILL)
+    told = wait_for(live, lambda s: any(s.notes), "a note")
+    assert [note.partition(",")[0] for note in told.notes] == [f"{node}: its supervisor was gone (killed"]
+    told = wait_for(live, lambda s: not any(node.unguarded for node in s.nodes), "another supervisor")
+    assert all(node.message == "" for node in told.nodes)
+    kinds = [event["ev"] for event in events.read(path) if event.get("node") == node]
+    assert kinds.index("supervisor_gone") < kinds.index("supervisor_resumed")
+    (tmp_path / "go").touch()
+    assert finished(live).state is RunState.SUCCEEDED
+
+
 def test_sync_brings_what_there_is_and_leaves(mirrored, engine, home, program, pool, tmp_path):
     source = (
         "print('x' * 300_000, flush=True)\nwhile not os.path.exists('go'): time.sleep(0.05)\nprint('end')\n"

@@ -41,6 +41,8 @@ class DeskEngine:
         self._lock = threading.Lock()
         self.refusal: RankdeckError | None = None
         """What the nodes answer to the next question, if not a plan."""
+        self.remains: tuple[tuple[str, str], ...] = ()
+        """What earlier runs left on the nodes."""
         self.silent = False
         """True: questions stay without an answer."""
         self.asked: list[tuple[Profile, Pool, bool]] = []
@@ -81,7 +83,8 @@ class DeskEngine:
                                  machine=node.name, leftovers={"SLURM_PROCID": "3"}, free_port=29500)
             for index, node in enumerate(pool.nodes, start=1)
         }  # fmt: skip
-        answer.set_result(Prepared(profile, pool, planner.plan(profile, pool, facts), facts))
+        planned = planner.plan(profile, pool, facts)
+        answer.set_result(Prepared(profile, pool, planned, facts, remains=self.remains))
         return answer
 
     def check(self, profile: Profile | None, pool: Pool, progress: Callable[[str], None]) -> Future[Checked]:

@@ -138,6 +138,15 @@ async def test_launching_opens_the_dashboard(place: Path) -> None:
         await sees(pilot, "Profiles", record.id)
 
 
+async def test_what_earlier_runs_left_is_shown_above_the_plan(place: Path) -> None:
+    app = deck(place)
+    engine_of(app).remains = (("n2", "run r7 has ended and left processes: 4711 python"),)
+    async with app.run_test(size=SIZE) as pilot:
+        await sees(pilot, "resnet")
+        await pilot.press("tab", "j", "enter")
+        await sees(pilot, "n2: run r7 has ended and left processes: 4711 python", "4 ranks", "ready")
+
+
 async def test_problems_are_shown_and_overruled_only_after_a_question(place: Path) -> None:
     app = deck(place)
     engine = engine_of(app)

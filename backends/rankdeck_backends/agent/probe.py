@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 
-from . import environment, gpus, mpi, network, processes
+from . import environment, gpus, mpi, network, processes, remains
 from .encoding import text
 from .identity import NAME_LIMIT, home, python_version, user_name
 from .limited import call
@@ -43,6 +43,7 @@ def answer(request, send):
         "shell": text(own.get(b"SHELL", b"")),
         "path": text(own.get(b"PATH", b"")),
         "folder": request["folder"],
+        "remains": remains.of_runs(),
     }
     if ports:
         facts["free_port"] = network.free_port(

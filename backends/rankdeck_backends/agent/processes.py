@@ -81,14 +81,18 @@ def command_of(pid):
     return b" ".join(words).decode("utf-8", "replace")[:200]
 
 
-def rank_of(pid):
-    """The number of the rank that a process was forked by, as its environment has it; None if it has none."""
+def environ_of(pid):
+    """The process's environment as it was at its exec: `NAME=value` entries that end in NUL."""
     try:
         with open("/proc/{}/environ".format(pid), "rb") as file:
-            entries = file.read().split(b"\0")
+            return file.read()
     except OSError:
-        return None
-    found = [entry[5:] for entry in entries if entry.startswith(b"RANK=")]
+        return b""
+
+
+def rank_of(pid):
+    """The number of the rank that a process was forked by, as its environment has it; None if it has none."""
+    found = [entry[5:] for entry in environ_of(pid).split(b"\0") if entry.startswith(b"RANK=")]
     return int(found[-1]) if found and found[-1].isdigit() else None
 
 
@@ -126,46 +130,44 @@ def owned_by(uid):
     return found
 
 
-def below(root, table):
-    """The pids in `table` that descend from `root`, without `root` itself."""
+def below(roots, table):
+    """The pids in `table` that descend from one of `roots`."""
     children = {}
     for stat in table.values():
         children.setdefault(stat.parent, []).append(stat.pid)
-    found = []
-    waiting = list(children.get(root, ()))
+    found = set()
+    waiting = list(roots)
     while waiting:
-        pid = waiting.pop()
-        found.append(pid)
-        waiting.extend(children.get(pid, ()))
+        fresh = set(children.get(waiting.pop(), ())) - found
+        found |= fresh
+        waiting.extend(fresh)
     return found
 
 
 def has_marks(pid, marks):
     """Whether the process's environment, as it was at its exec, holds all of these variables (bytes)."""
-    try:
-        with open("/proc/{}/environ".format(pid), "rb") as file:
-            environ = b"\0" + file.read()
-    except OSError:
-        return False
+    environ = b"\0" + environ_of(pid)
     return all(b"\0" + name + b"=" + value + b"\0" in environ for name, value in marks.items())
 
 
-def of_run(marks, supervisor, table=None):
-    """The live processes of a run on this node: descendants of its supervisor, and all with its marks.
+def of_run(marks, supervisor, known=()):
+    """The live processes of a run on this node: with its marks or known, and all that descend from one.
 
     Args:
         marks: the variables that each of them carries (bytes).
         supervisor: its pid, or 0 where none lives.
-        table: what `owned_by` gave, to save a second look.
+        known: {pid: start} of others that are the run's.
 
     Returns:
         {pid: Stat}; never the supervisor, the caller, the caller's ancestors, or a zombie.
     """
-    if table is None:
-        table = owned_by(os.getuid())
-    ours = set(below(supervisor, table)) if supervisor else set()
+    table = owned_by(os.getuid())
+    callers = ancestors(os.getpid(), table)
+    ours = below([supervisor], table) if supervisor else set()
+    ours.update(pid for pid in known if pid in table and table[pid].start == known[pid])
     ours.update(pid for pid in table if pid not in ours and has_marks(pid, marks))
-    ours -= ancestors(os.getpid(), table)
+    ours |= below(ours - callers, table)
+    ours -= callers
     ours.discard(supervisor)
     return {pid: table[pid] for pid in ours if table[pid].state not in "ZX"}
 

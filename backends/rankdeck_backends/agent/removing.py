@@ -4,7 +4,7 @@ import os
 import shutil
 import time
 
-from . import environment, processes, start
+from . import environment, kin, processes, start
 from .encoding import text
 from .errors import AgentError
 from .requests import field
@@ -56,7 +56,7 @@ def _check_ended(folder, plan):
 
 
 def _check_gone(folder, marks):
-    why = _process_left(marks) if marks else ""
+    why = _process_left(folder, marks) if marks else ""
     if why:
         raise _busy(folder, why)
 
@@ -73,11 +73,11 @@ def _still_there(folder, plan):
         return "its supervisor (process {}) has not ended".format(state["pid"])
     if not state.get("ended"):
         return "it is not known to have ended"
-    return _process_left(environment.marks(plan, folder.path))
+    return _process_left(folder, environment.marks(plan, folder.path))
 
 
-def _process_left(marks):
-    for pid in processes.of_run(marks, 0):
+def _process_left(folder, marks):
+    for pid in kin.of_run(folder, marks):
         return "process {} of the run is left: {}".format(pid, processes.command_of(pid))
     return ""
 

@@ -23,6 +23,7 @@ class RunFolder:
         self.files = self._at(b"files")
         self.join = self._at(b"join")
         self.link = self._at(b"link.json")
+        self.kin = self._at(b"kin.json")
 
     def _at(self, name):
         return os.path.join(self.path, name)

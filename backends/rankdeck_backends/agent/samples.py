@@ -84,7 +84,7 @@ class Sampler:
         self._at, self._rank_ticks = now, {}
         found = {}
         for rank, pid in self._pids.items():
-            pids = [pid] + processes.below(pid, table)
+            pids = {pid} | processes.below([pid], table)
             stats = [table[member] for member in pids if member in table]
             if not stats:
                 continue

@@ -4,7 +4,7 @@ import errno
 import signal
 import time
 
-from . import control, ending, environment, processes, signals, start
+from . import control, ending, environment, kin, processes, signals, start
 from .errors import AgentError
 from .requests import field
 from .run_folder import locate, read_json
@@ -30,7 +30,7 @@ def answer(request, send):
     state = read_json(folder.state) or {}
     if result is None:
         result = {"swept": [], "state": state.get("state")}
-    left = sweep(environment.marks(plan, folder.path), result["swept"])
+    left = sweep(folder, environment.marks(plan, folder.path), result["swept"])
     return {"gone": not left, "left": left, "swept": result["swept"], "state": result["state"]}, b""
 
 
@@ -55,7 +55,7 @@ def _without_folder(folder, request, send):
                 send({"ev": "stopping", "left": left, "grace_left": grace - (told - since)})
             time.sleep(0.05)
             found = processes.of_run(marks, 0)
-    left = sweep(marks, swept) if marks else []
+    left = sweep(folder, marks, swept) if marks else []
     return {"gone": not left, "left": left, "swept": swept, "state": None}
 
 
@@ -103,12 +103,12 @@ def _ask(folder, message, send):
         caller.close()
 
 
-def sweep(marks, swept):
-    """The proof: end what still carries the run's marks; returns what is left."""
+def sweep(folder, marks, swept):
+    """The proof: end what still is the run's; returns what is left."""
     deadline = time.monotonic() + ending.KILL_PATIENCE
     known = set()
     while True:
-        found = processes.of_run(marks, 0)
+        found = kin.of_run(folder, marks)
         for stat in found.values():
             if stat.pid not in known:
                 known.add(stat.pid)

@@ -17,6 +17,7 @@ from .ending import RUNNING as NOT_ENDING
 from .events import EventLog
 from .finishing import Finishing
 from .joining import Joining
+from .kin import Kin
 from .loop import Loop
 from .ranks import ENDED, RUNNING
 from .resume import resume
@@ -63,6 +64,7 @@ class Supervisor:
         self.ending = Ending(self)
         self._index = SizeIndex(folder.log_dir(plan))
         self.roster = Roster(folder, plan, self.events, self._index, self._on_failure, self._settled)
+        self.kin = Kin(folder)
         self.census = Census(plan, self.roster)
         self.joining = Joining(self)
         self.finishing = Finishing(self)
@@ -98,6 +100,7 @@ class Supervisor:
         if resumed:
             self.starting.launched = True
             self.joining.close("the supervisor was killed before this rank had started")
+            self.kin.adopt(self._marks)
             resume(self)
         else:
             self.events.append("supervisor_started", pid=os.getpid(), boot=processes.boot_id())
@@ -216,6 +219,7 @@ class Supervisor:
             self.roster.lookout.check(now)
         if now >= self._index.due():
             self._look(self.roster.in_state(RUNNING))
+            self._write_down_kin(now)
         self.starting.tick(now)
         self.together.tick(now)
         self.finishing.tick(now)
@@ -229,6 +233,9 @@ class Supervisor:
         refusal = self._index.look([rank.log for rank in ranks])
         if refusal and ranks:
             self.degraded("the ranks' logs: {}: what they write meanwhile is lost".format(refusal))
+
+    def _write_down_kin(self, now, wide=False):
+        self.kin.look(now, {rank.shim_pid for rank in self.roster.ranks.values()}, wide)
 
     def _reap(self):
         while True:
@@ -275,6 +282,8 @@ class Supervisor:
         told = {name: begun[name] for name in ("why", "rank", "signal", "grace")}
         self.events.append("stopping", **dict(told, **begun["by"]))
         self.write_state("stopping")
+        if self.roster.adopted:  # whose orphans do not come to us
+            self._write_down_kin(time.monotonic(), wide=True)
 
     def send_all(self, number):
         """Send a signal to setup, ranks, launchers, and what ended ranks have left in their groups."""
@@ -294,7 +303,7 @@ class Supervisor:
 
     def processes_left(self):
         """The run's live processes on this node: {pid: Stat}. Shims that still have to tell are left out."""
-        found = processes.of_run(self._marks, os.getpid())
+        found = processes.of_run(self._marks, os.getpid(), self.kin.pids)
         for pid in self.roster.shims():
             found.pop(pid, None)
         return found
@@ -314,7 +323,7 @@ class Supervisor:
         groups = self.roster.groups()
         if not groups:
             return False
-        found = processes.of_run(self._marks, os.getpid())
+        found = processes.of_run(self._marks, os.getpid(), self.kin.pids)
         return any(stat.group in groups for stat in found.values())
 
 

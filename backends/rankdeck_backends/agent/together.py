@@ -164,8 +164,8 @@ class Together:
         """Whether a node that may have something to tell, or to be told, is left to itself."""
         if linked:
             return False
-        stopped = self._agreed is not None or self._own_stop() is not None
-        limit = SILENCE if stopped else self._lost
+        # A stop that begins here is agreed once the head has heard of it: till then it has to be told there.
+        limit = SILENCE if self._agreed is not None else self._lost
         return not self.may_start or now - max(self._left_at, self._heard.get(node, 0.0)) > limit
 
     # -- the head -----------------------------------------------------------------------------------------

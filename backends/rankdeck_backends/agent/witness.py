@@ -14,6 +14,8 @@ KERNEL_LOG = "/dev/kmsg"
 SHM = "/dev/shm"
 MOST_LINES = 5
 _MOST_RECORDS = 20000
+_FIRST_PIDS = 0xEFFFFFFC
+"""The inode of the namespace of the kernel's own pids: PROC_PID_INIT_INO, include/linux/proc_ns.h."""
 _SLACK = 5.0
 """Seconds that a line may be older than the rank: its start is in clock ticks, the log's clock is another."""
 _KILLED = re.compile(r"\bKilled process (\d+)\b")
@@ -72,7 +74,8 @@ def of_end(folder, rank, signal_name):
         signal_name: of the signal that ended it; None: it exited, or that is not known.
 
     Returns:
-        `{seen: [{what: oom|kernel|shm, text}]}`; empty if nothing is.
+        `{seen: [{what: oom|kernel|shm|blind, text}]}`; empty if nothing is. `blind`: it was killed, and there
+        is nothing here by which the OOM killer could have been seen.
     """
     seen = []
     record = read_json(folder.rank_file(rank.log, "start")) or {}
@@ -82,9 +85,25 @@ def of_end(folder, rank, signal_name):
         said = "{}: oom_kill {} -> {}".format(memory["file"], memory["oom_kills"], now)
         seen.append({"what": "oom", "text": said})
     seen += kernel_says(rank.pid, rank.start)
+    if signal_name == "KILL" and now is None:
+        why = kernel_log_hidden()
+        if why:
+            said = "no oom_kill counter in a control group of its own, and {}".format(why)
+            seen.append({"what": "blind", "text": said})
     if signal_name == "BUS":
         seen += _shm()
     return {"seen": seen} if seen else {}
+
+
+def kernel_log_hidden(path=KERNEL_LOG, namespace="/proc/self/ns/pid"):
+    """Why the kernel's log tells nothing of this node's processes here; empty if it would."""
+    try:
+        if os.stat(namespace).st_ino != _FIRST_PIDS:
+            return "the kernel's log has other pids than this container"
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError as error:
+        return "{}: {}".format(error.filename, error.strerror)
+    return ""
 
 
 def kernel_says(pid, start, path=KERNEL_LOG):

@@ -10,6 +10,8 @@ from rankdeck_runs.failures import Failure
 
 SEEN_OOM = "oom"
 """A node saw the kernel's OOM killer at work in the rank's cgroup, or its kernel log names the process."""
+SEEN_NOTHING = "blind"
+"""Nothing on the node could have shown the OOM killer: no counter, no kernel log that tells of its pids."""
 
 _SIGNALS = {
     "KILL": ("killed", "SIGKILL, sender unknown: neither rankdeck, nor a sign of the OOM killer was seen"),
@@ -31,6 +33,7 @@ _SIGNALS = {
     "XFSZ": ("limits", "its limit on a file's size was reached (SIGXFSZ)"),
     "PIPE": ("abort", "SIGPIPE: it wrote to what nobody reads"),
 }
+_BLIND_KILL = "SIGKILL, sender unknown: not rankdeck; signs of the OOM killer could not be looked for"
 _NUMBERS = {4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 15: "TERM"}
 """Linux on x86-64 and ARM64."""
 _SHELL = 128
@@ -48,6 +51,8 @@ def of_signal(failure: Failure) -> tuple[str, str]:
     """Reason and words for a rank that a signal ended."""
     if is_oom(failure):
         return "host-memory", OOM_SAID
+    if failure.signal == "KILL" and any(what == SEEN_NOTHING for what, _ in failure.seen):
+        return "killed", _BLIND_KILL
     known = _SIGNALS.get(failure.signal)
     return known or ("signal", f"ended by SIG{failure.signal}")
 

@@ -40,6 +40,8 @@ def launch(
     )
     for node, problem in prepared.problems:
         output.warning(f"{node}: {problem}")
+    for node, left in prepared.remains:
+        output.warning(f"{node}: {left}")
     for warning in prepared.plan.warnings:
         output.warning(warning)
     # From here on Ctrl-C is kept until there is a run to ask about.

@@ -98,6 +98,7 @@ class Outward:
     def _webhook(self, occasion: Occasion) -> str:
         """Call it. Returns why it failed, or an empty text; the address's path is a secret, and left out."""
         from http.client import HTTPException
+        from urllib.error import HTTPError
         from urllib.request import Request, urlopen
 
         body = json.dumps({**occasion.to_json(), "text": cleaned(occasion.message)}).encode()
@@ -105,14 +106,28 @@ class Outward:
         request = Request(
             self._settings.webhook, body, {"Content-Type": "application/json", "User-Agent": "rankdeck"}
         )
-        host = urlsplit(self._settings.webhook).hostname
+        place = place_of(self._settings.webhook)
         try:
             with urlopen(request, timeout=self._settings.time_limit):
                 return ""
+        except HTTPError as error:
+            error.close()
+            return f"{place} answered {error.code} {error.reason}".rstrip()
         except OSError as error:
-            return f"{host}: {getattr(error, 'reason', None) or error}"
+            return f"{place}: {getattr(error, 'reason', None) or error}"
         except (HTTPException, ValueError) as error:
-            return f"{host}: {type(error).__name__}"
+            return f"{place}: {type(error).__name__}"
+
+
+def place_of(webhook: str) -> str:
+    """Host and port of a web address: all of it that is no secret."""
+    try:
+        parts = urlsplit(webhook)
+        port = parts.port or {"https": 443}.get(parts.scheme, 80)
+    except ValueError as error:  # no such port
+        return str(error)
+    host = parts.hostname or ""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def variables(occasion: Occasion, record: Path) -> dict[str, str]:

@@ -267,6 +267,8 @@ class ComposerScreen(DeckScreen):
             if hint := self._hint(self.error):
                 lines += plan_view.wrapped(hint, "  ", ink.warn, ink.warn, look, width)
             lines.append([("", ink.text)])
+        if self.checking.prepared is not None:
+            lines += plan_view.remains_lines(self.checking.prepared.remains, look, width)
         note: Parts = []
         if self.plan is not None and not isinstance(self.error, FieldError):
             lines += plan_view.plan_lines(self.plan, self.place, look, width, asked=self.checking.done)

@@ -132,7 +132,8 @@ def _stopping(event: Mapping[str, Any]) -> Said:
     elif why == "census":
         why = "these are not the ranks of the plan"
     grace = number(event, "grace")
-    return f"stopping: {why}; SIG{text(event, 'signal')}, {words.duration(grace)} grace", "warn"
+    how = "at once" if grace == 0 else f"{words.duration(grace)} grace"
+    return f"stopping: {why}; SIG{text(event, 'signal')}, {how}", "warn"
 
 
 def _waiting(event: Mapping[str, Any]) -> Said:
@@ -188,7 +189,9 @@ _TOLD: Final = {
     "fabric_unused": lambda e: (text(e, "message"), "bad"),
     "note": lambda e: (text(e, "message"), "warn"),
     "complete": lambda e: ("everything is in the record", "good"),
-    "supervisor_resumed": lambda e: ("supervisor resumed", "warn"),
+    "supervisor_gone": lambda e: ("its supervisor is gone (killed?): ranks run on unguarded", "bad"),
+    "supervisor_found": lambda e: ("its supervisor is there", "good"),
+    "supervisor_resumed": lambda e: ("its supervisor was gone: another one took over", "warn"),
     "setup_failed": lambda e: (f"setup failed ({integer(e, 'status')}): {text(e, 'line')}", "bad"),
     "launcher_started": lambda e: (f"launcher started, pid {integer(e, 'pid')}", "dim"),
     "launcher_ended": _launcher_ended,
@@ -204,7 +207,7 @@ _TOLD: Final = {
     "node_reachable": lambda e: (f"hears of {text(e, 'peer')} again", "good"),
     "stopping": _stopping,
     "finishing": lambda e: ("stopping those whose work is done", "text"),
-    "killing": lambda e: ("the grace is over: SIGKILL", "bad"),
+    "killing": lambda e: ("no grace is left: SIGKILL", "bad"),
     "swept": _swept,
     "record_degraded": lambda e: (f"can't write {text(e, 'what')}", "bad"),
     "node_ended": _node_ended,

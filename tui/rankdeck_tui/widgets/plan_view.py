@@ -195,6 +195,21 @@ def _long_value(head: Parts, value: str, indent: int, look: Look, width: int) ->
     return lines
 
 
+def remains_lines(remains: Sequence[tuple[str, str]], look: Look, width: int) -> list[Parts]:
+    """What earlier runs left on nodes, with an empty line after it; nothing if there is nothing.
+
+    Args:
+        remains: node, and what is left there in words.
+        look: colours and glyphs.
+        width: cells of a line.
+    """
+    warn = look.ink.warn
+    lines: list[Parts] = []
+    for node, left in remains:
+        lines += wrapped(f"{node}: {left}", f"{look.glyphs.warning} ", warn, warn, look, width)
+    return [*lines, [("", look.ink.text)]] if lines else []
+
+
 def wrapped(text: str, head: str, head_style: Style, style: Style, look: Look, width: int) -> list[Parts]:
     """Text broken at blanks, with a hanging indent under `head`."""
     room = max(20, width - len(head) - 2)
