@@ -64,6 +64,11 @@ class MetricsBook:
         with self._lock:
             return list(self._series)
 
+    def counts(self, name: str) -> list[int]:
+        """How many values each rank has told of one metric."""
+        with self._lock:
+            return [series.count for series in self._series.get(name, {}).values()]
+
     def of(self, name: str) -> dict[int, Series]:
         """Rank -> its series of one metric, as it is now."""
         with self._lock:

@@ -20,7 +20,7 @@ FRAME_BYTES = 4 << 10
 SLOWEST = 0.1
 """Seconds of CPU that a profile's pattern may take for one line before it is no longer used."""
 
-_ENDS = re.compile(rb"[\r\n]")
+_ENDS = re.compile(rb"\r?\n|\r")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,9 @@ BINDINGS: list[BindingType] = [
     ),
     Binding("E", "proof", "why", tooltip="To the log line that says why it failed", id="run.proof"),
     Binding(
+        "m", "metrics", "metrics", tooltip="Loss and other numbers of the logs as plots", id="run.metrics"
+    ),
+    Binding(
         "f",
         "full",
         "full",
