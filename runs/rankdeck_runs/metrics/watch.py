@@ -45,12 +45,11 @@ class MetricsWatch:
         """Read what is left: the run has ended, and its logs are here."""
         await asyncio.to_thread(self._live.metrics.update, seconds=LAST_LOOK)
 
-    def _sizes(self) -> dict[str, int]:
+    def _sizes(self) -> dict[str, int] | None:
         if self._whole:
-            ranks = set(range(self._targets.world_size))
-        else:
-            ranks = set(self._live.watched or ())
-            ranks |= {node.ranks[0] for node in self._targets.nodes if node.shared and node.ranks}
+            return None  # all that is in the record, as it is this moment: ranks are to be read alike
+        ranks = set(self._live.watched or ())
+        ranks |= {node.ranks[0] for node in self._targets.nodes if node.shared and node.ranks}
         known = self._live.snapshot().ranks
         return {
             layout.log_name(rank, stream, known[rank].attempt): self._live.growth(rank, stream).size

@@ -19,7 +19,8 @@ class Columns:
     last: float
     """The places of the outermost columns: steps, or numbers of values."""
     mean: Line
-    """Over the ranks, of each rank's mean in that column."""
+    """Over the ranks, of each rank's mean in that column; None where fewer than half of them have told: of
+    those that are ahead of the others it would be another mean."""
     low: Line
     high: Line
     rank: Line
@@ -40,6 +41,7 @@ def of(series: Mapping[int, Series], count: int, rank: int | None = None) -> Col
     places = [place for one in series.values() for place in (one.xs[:1] + one.xs[-1:])]
     if not places:
         return None
+    tellers = sum(bool(one.xs) for one in series.values())
     first, last = min(places), max(places)
     scale = (count - 1) / (last - first) if last > first else 0.0
     sums, lows, highs, told = [0.0] * count, [0.0] * count, [0.0] * count, [0] * count
@@ -57,7 +59,9 @@ def of(series: Mapping[int, Series], count: int, rank: int | None = None) -> Col
             told[column] += 1
 
     def shown(values: list[float]) -> Line:
-        return tuple(value if ranks else None for value, ranks in zip(values, told, strict=True))
+        return tuple(
+            value if ranks * 2 > tellers else None for value, ranks in zip(values, told, strict=True)
+        )
 
     means = [total / max(ranks, 1) for total, ranks in zip(sums, told, strict=True)]
     return Columns(first, last, shown(means), shown(lows), shown(highs), chosen)

@@ -55,8 +55,9 @@ def paint(columns: Columns | None, width: int, height: int, look: Look, place: s
 
 
 def _range(columns: Columns) -> tuple[float, float]:
-    values = [value for line in (columns.low, columns.high) for value in line if value is not None]
-    low, high = min(values), max(values)
+    lines = (columns.low, columns.high, columns.rank)
+    values = [value for line in lines for value in line if value is not None]
+    low, high = min(values, default=0.0), max(values, default=0.0)
     if low == high:
         room = abs(low) * 0.1 or 1.0
         return low - room, high + room

@@ -45,7 +45,7 @@ class MetricPlots(Painted, can_focus=True):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,h,up,k", "choose(-1)", "Metric before", show=False, id="plots.previous"),
-        Binding("right,l,down,j,tab", "choose(1)", "metric", tooltip="To the next metric", id="plots.next"),
+        Binding("tab,right,l,down,j", "choose(1)", "metric", tooltip="To the next metric", id="plots.next"),
         Binding(
             "enter,f", "single", "one/all", tooltip="One plot over the whole screen; and back", id="plots.one"
         ),
@@ -140,7 +140,10 @@ class MetricPlots(Painted, can_focus=True):
         chosen = self.names[self._cursor : self._cursor + 1] == (name,)
         border = ink.border_focus if chosen else ink.border
         shown = self._shown.get(name)
-        title: list[Part] = [(name, ink.title_focus if chosen else ink.title)]
+        at = (
+            f"{self._cursor + 1}/{len(self.names)} " if chosen and len(self.in_view) < len(self.names) else ""
+        )
+        title: list[Part] = [(at + name, ink.title_focus if chosen else ink.title)]
         aside: list[Part] = []
         body: list[Strip] = [draw.line([(" reading", ink.dim)], width - 2, ink.text)]
         if shown is not None:
