@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -264,3 +265,25 @@ def test_which_metric_speaks_for_the_run() -> None:
 )
 def test_numbers_for_people(value: float, text: str) -> None:
     assert written(value) == text
+
+
+def test_logs_without_metrics_wait_where_time_is_short_and_others_do_not(run: Path) -> None:
+    write(run, b"nothing of note here\n" * 100_000, rank=0)
+    write(run, b"step 1 loss 0.5\n" * 10_000, rank=1)
+    book = MetricsBook(run)
+    assert not book.update(seconds=LIMIT, silent_seconds=0.0)
+    assert book.counts("loss") == [10_000]
+    assert updated(run, book).counts("loss") == [10_000]
+
+
+def test_two_threads_at_once_count_nothing_twice(run: Path) -> None:
+    for rank in range(4):
+        write(run, b"".join(b"step %d loss 0.5\n" % step for step in range(20_000)), rank=rank)
+    book = MetricsBook(run)
+    threads = [threading.Thread(target=book.update, kwargs={"seconds": LIMIT}) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert book.counts("loss") == [20_000] * 4
+    assert len(entries(run)) == 80_000

@@ -76,7 +76,9 @@ async def test_keys_choose_metric_rank_and_one_plot(place: Path) -> None:
     app = deck(place, trained(place).id, now=NOW)
     async with app.run_test(size=(80, 24)) as pilot:
         await sees(pilot, "FOLLOW")
-        await pilot.press("m", "tab", "enter")
+        await pilot.press("m")
+        await sees(pilot, "1/4 loss")
+        await pilot.press("tab", "enter")
         await sees(pilot, "lr  0.0001")
         await until(pilot, lambda: "loss" not in text(app))
         await pilot.press("enter", "left", ">")

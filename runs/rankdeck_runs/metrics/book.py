@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 import time
@@ -43,6 +44,7 @@ class MetricsBook:
         self._read: dict[str, int] = {}
         self._marked: dict[str, int] = {}
         self._within: set[str] = set()
+        self._silent: set[str] = set()
         self._writable = True
         self._limit = curve_length(1)
         self._series: dict[str, dict[int, Series]] = {}
@@ -79,7 +81,7 @@ class MetricsBook:
         sizes: Mapping[str, int] | None = None,
         *,
         seconds: float,
-        share: float = 1.0,
+        silent_seconds: float = math.inf,
         live: bool = False,
     ) -> bool:
         """Take in what others wrote into the file and what logs hold beyond it.
@@ -87,7 +89,7 @@ class MetricsBook:
         Args:
             sizes: which logs to look at, by the agent's names (`3.out`), and their sizes; None: all.
             seconds: leave off after about so long.
-            share: of a CPU that may be used meanwhile.
+            silent_seconds: how much of it may go to logs in whose last piece there was no metric.
             live: the lines are being written now: they are stamped with the time.
 
         Returns:
@@ -100,13 +102,30 @@ class MetricsBook:
             sizes = _sizes(self._path / layout.LOGS) if sizes is None else sizes
             self._limit = curve_length(len({name.partition(".")[0] for name in sizes}))
             self._absorb()
-            behind = [name for name in sorted(sizes, key=_order) if self._is_behind(name, sizes[name])]
-            while behind:
-                if time.monotonic() > until:
+            behind = [name for name in sorted(sizes, key=self._turn) if self._is_behind(name, sizes[name])]
+        # The lock is let go between pieces: the screen that shows metrics need not wait for who has time.
+        silent, left_out = 0.0, False
+        while behind:
+            more = []
+            for name in behind:
+                began = time.monotonic()
+                if began > until:
                     return False
-                # Round and round: no rank's log is kept waiting by another's.
-                behind = [name for name in behind if self._advance(name, share, live)]
-            return True
+                if name in self._silent and silent > silent_seconds:
+                    left_out = True
+                    continue
+                with self._updating:
+                    if self._advance(name, live):
+                        more.append(name)
+                if name in self._silent:
+                    silent += time.monotonic() - began
+            behind = more
+        return not left_out
+
+    def _turn(self, name: str) -> tuple[int, int, int, str]:
+        """Attempts in their order; within one, the log of which the least was read."""
+        rank, attempt, stream = _parts(name)
+        return attempt, self._read.get(name, 0), rank, "0" if stream == "out" else "1"
 
     def _is_behind(self, name: str, size: int) -> bool:
         return size > self._read.get(name, 0)
@@ -125,9 +144,8 @@ class MetricsBook:
                 elif isinstance(entry.get("read"), int):
                     self._read[name] = max(self._read.get(name, 0), entry["read"])
 
-    def _advance(self, name: str, share: float, live: bool) -> bool:
+    def _advance(self, name: str, live: bool) -> bool:
         """Read the next piece of a log; whether there may be more."""
-        began = time.thread_time()
         offset = self._read.get(name, 0)
         rank, attempt, stream = _parts(name)
         log = layout.rank_log(rank, stream, attempt)
@@ -150,8 +168,7 @@ class MetricsBook:
         self._keep(log, name, rank, points, offset + used, live)
         self._take(name, points)
         self._read[name] = offset + used
-        if share < 1:
-            time.sleep((time.thread_time() - began) * (1 / share - 1))
+        (self._silent.discard if points else self._silent.add)(name)
         return len(data) == CHUNK
 
     def _keep(self, log: str, name: str, rank: int, points: list[Point], read: int, live: bool) -> None:
@@ -228,9 +245,3 @@ def _parts(name: str) -> tuple[int, int, str]:
     """`3.2.out` -> rank, attempt, stream."""
     rank, *attempt, stream = name.split(".")
     return int(rank), int(attempt[0]) if attempt else 1, stream
-
-
-def _order(name: str) -> tuple[int, int, str]:
-    """Attempts in their order, each rank by rank, stdout first."""
-    rank, attempt, stream = _parts(name)
-    return attempt, rank, "0" if stream == "out" else "1"

@@ -10,10 +10,10 @@ from rankdeck_runs.targets import Targets
 
 LOOK_SECONDS = 1.0
 """Between two looks at logs that have grown."""
-SHARE = 0.25
-"""Of a CPU that reading may take while the run goes on: at a flood of lines the metrics lag behind."""
-LOOK_LIMIT = 5.0
-"""Seconds that one look may take."""
+LOOK_LIMIT = 0.1
+"""Seconds that one look may take: at a flood of lines metrics lag behind, until somebody looks at them."""
+SILENT_LIMIT = 0.002
+"""Seconds of it for logs without metrics: following costs little more than bringing the bytes."""
 LAST_LOOK = 5.0
 """Seconds for what is left at the run's end. What is still left then is read when somebody asks for it."""
 
@@ -37,7 +37,11 @@ class MetricsWatch:
         """Look again and again; cancel it at the run's end."""
         while True:
             await asyncio.to_thread(
-                self._live.metrics.update, self._sizes(), seconds=LOOK_LIMIT, share=SHARE, live=True
+                self._live.metrics.update,
+                self._sizes(),
+                seconds=LOOK_LIMIT,
+                silent_seconds=SILENT_LIMIT,
+                live=True,
             )
             await asyncio.sleep(LOOK_SECONDS)
 

@@ -16,14 +16,12 @@ from rankdeck_tui.look import marks
 from rankdeck_tui.plots.gather import Shown, gathered, names_of
 from rankdeck_tui.screens.base import DeckScreen
 from rankdeck_tui.widgets.bars import KeyBar, TitleBar
-from rankdeck_tui.widgets.metric_plots import MetricPlots
+from rankdeck_tui.widgets.metric_plots import MetricPlots, View
 
 EVERY = 1.0
 """Seconds between two looks for new values."""
-READING = 1.0
-"""Seconds for which logs are read at one look, where nobody else does it (a run that is over)."""
-SHARE = 0.5
-"""Of a CPU that reading takes meanwhile: keys come first."""
+READING = 0.4
+"""Seconds for which logs are read at one look, where who follows the run has not done it (or nobody does)."""
 
 
 class MetricsScreen(DeckScreen):
@@ -32,8 +30,9 @@ class MetricsScreen(DeckScreen):
     class Gathered(Message):
         """What the plots in view show (put together in a thread: 64 ranks' curves take a moment)."""
 
-        def __init__(self, version: int, names: Sequence[str], shown: Sequence[Shown]) -> None:
+        def __init__(self, version: int, names: Sequence[str], shown: Sequence[Shown], view: View) -> None:
             super().__init__()
+            self.view = view
             self.version = version
             self.names = names
             self.shown = shown
@@ -88,22 +87,26 @@ class MetricsScreen(DeckScreen):
 
     @work(thread=True, exclusive=True, group="gather", exit_on_error=False)
     def _gather(self, *, read: bool) -> None:
-        book, plots = self._live.metrics, self._plots
-        if read and book.version == self._seen:
-            book.update(seconds=READING, share=SHARE)
-            if book.version == self._seen:
-                return
+        book = self._live.metrics
         version = book.version
+        if version and (version != self._seen or not read):
+            self._tell(version)
+        if read:
+            whole = book.update(seconds=READING)
+            # That there are none is known once the logs were read.
+            if book.version != version or (whole and self._seen < 0):
+                self._tell(book.version)
+
+    def _tell(self, version: int) -> None:
+        book, view = self._live.metrics, self._plots.view
         names = names_of(book)
-        wanted = plots.in_view if plots.names else names
-        shown = gathered(book, [name for name in names if name in wanted], plots.dots, plots.rank)
-        self.post_message(self.Gathered(version, names, shown))
+        wanted = view.names or names
+        shown = gathered(book, [name for name in names if name in wanted], view.dots, view.rank)
+        self.post_message(self.Gathered(version, names, shown, view))
 
     @on(Gathered)
     def _show(self, message: Gathered) -> None:
-        first = self._seen < 0 and not message.names
         self._seen = message.version
-        if first and not self._live.metrics.version:
-            # Nothing is known before the logs were read once: the next look says whether there is anything.
-            self._gather(read=True)
         self._plots.show(message.names, message.shown)
+        if message.view != self._plots.view:
+            self._gather(read=False)  # keys were faster

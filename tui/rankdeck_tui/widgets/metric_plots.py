@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual.binding import Binding, BindingType
 from textual.message import Message
@@ -32,6 +32,16 @@ EMPTY = (
     "  [metrics]",
     r"  loss = 'cost is ([0-9.eE+-]+)'",
 )
+
+
+class View(NamedTuple):
+    """What the plots in view need."""
+
+    names: tuple[str, ...]
+    dots: int
+    """Columns of each plot."""
+    rank: int | None
+    """The chosen rank."""
 
 
 class MetricPlots(Painted, can_focus=True):
@@ -80,6 +90,11 @@ class MetricPlots(Painted, can_focus=True):
         across, down = self._arrangement()
         page = self._cursor // (across * down) * across * down
         return self.names[page : page + across * down]
+
+    @property
+    def view(self) -> View:
+        """What is to be shown."""
+        return View(self.in_view, self.dots, self.rank)
 
     @property
     def dots(self) -> int:
