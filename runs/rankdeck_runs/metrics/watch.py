@@ -12,7 +12,7 @@ LOOK_SECONDS = 1.0
 """Between two looks at logs that have grown."""
 LOOK_LIMIT = 0.1
 """Seconds that one look may take: at a flood of lines metrics lag behind, until somebody looks at them."""
-SILENT_LIMIT = 0.002
+SILENT_LIMIT = 0.001
 """Seconds of it for logs without metrics: following costs little more than bringing the bytes."""
 LAST_LOOK = 5.0
 """Seconds for what is left at the run's end. What is still left then is read when somebody asks for it."""
