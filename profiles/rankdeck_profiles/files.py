@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rankdeck_profiles import durations, frameworks, nodes, placeholders, ranges, source
 from rankdeck_profiles.errors import FieldError, PlanError, PoolError, ProfileError
+from rankdeck_profiles.metric_patterns import MetricPattern, MetricPatternError
 from rankdeck_profiles.model import CommBackend, OnRankFailure, Pool, Profile, StopPolicy
 from rankdeck_profiles.overrides import Override, apply, parse_override
 from rankdeck_profiles.settings import IDENTITY, OWN
@@ -268,14 +269,7 @@ def _check_names(read: Source, profile: Profile) -> None:
 def _check_metrics(read: Source, metrics: Mapping[str, str]) -> None:
     for name, pattern in metrics.items():
         try:
-            groups = re.compile(pattern).groups
-        except re.error as problem:
-            raise read.problem(
-                ("metrics", name), f"metrics.{name}: not a regular expression: {problem}", f"found: {pattern}"
-            ) from None
-        if groups != 1:
-            raise read.problem(
-                ("metrics", name),
-                f"metrics.{name} has {groups} groups; the value is what its one group matches",
-                "put ( ) around the number; (?: ) groups without counting",
-            )
+            MetricPattern.parse(name, pattern)
+        except MetricPatternError as problem:
+            said = f"metrics.{name}{'' if str(problem).startswith('has ') else ':'} {problem}"
+            raise read.problem(("metrics", name), said, problem.hint) from None

@@ -89,7 +89,7 @@ class Profile:
     barrier_timeout: float = BARRIER_TIMEOUT
     """Seconds for all nodes to be ready to start their ranks, which begin together."""
     metrics: Mapping[str, str] = field(default_factory=dict)
-    """Metric name -> regular expression with one group."""
+    """Metric name -> regular expression with one group, or with named groups: a metric each."""
     source: Path | None = None
     """The file it came from."""
 

@@ -13,6 +13,7 @@ from rankdeck_runs.finding import Finder
 from rankdeck_runs.gathering import from_all
 from rankdeck_runs.links import Links
 from rankdeck_runs.live import LinkState, LiveRun
+from rankdeck_runs.metrics.watch import MetricsWatch
 from rankdeck_runs.node_follow import NodeFollower
 from rankdeck_runs.record import Record
 from rankdeck_runs.runwriter import RunWriter
@@ -70,6 +71,7 @@ class RunFollower:
             for target in targets.nodes
         }
         self._transports = TransportWatch(self.writer, targets, whole=whole)
+        self._metrics = MetricsWatch(live, targets, whole=whole)
         self._failed = asyncio.Event()
         self._changed = asyncio.Event()
         self._causes = CauseWatch(self.writer, live, Finder(record, live, links, targets))
@@ -86,6 +88,7 @@ class RunFollower:
             asyncio.create_task(self._measure(), name=f"size of {self._record.id}"),
             asyncio.create_task(self._absorb_others(), name=f"other followers of {self._record.id}"),
             asyncio.create_task(self._transports.run(), name=f"networks of {self._record.id}"),
+            asyncio.create_task(self._metrics.run(), name=f"metrics of {self._record.id}"),
         ]
         try:
             async with asyncio.TaskGroup() as group:
@@ -123,6 +126,7 @@ class RunFollower:
     async def _finish(self) -> None:
         await self._causes.look(last=True)
         await self._transports.finish()
+        await self._metrics.finish()
         snapshot = self._live.snapshot()
         if all(node.target.fetched for node in self._nodes.values()) and not snapshot.complete:
             # The list first: who waits for the end here may look there next.

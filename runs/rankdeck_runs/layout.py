@@ -13,6 +13,7 @@ FINDINGS = "findings.json"
 EVENTS = "events.jsonl"
 SUMMARY = "summary.json"
 GPUS = "gpu.jsonl"
+METRICS = "metrics.jsonl"
 CODE = "code"
 LOGS = "logs"
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from rankdeck_runs import layout
 from rankdeck_runs.failures import Failure
 from rankdeck_runs.fold import Fold
+from rankdeck_runs.metrics.book import MetricsBook
 from rankdeck_runs.states import RunSnapshot
 
 HISTORY_LENGTH = 900
@@ -72,11 +73,13 @@ class LiveRun:
     Attributes:
         run_id: the run's id.
         path: the record's folder.
+        metrics: the numbers in its logs.
     """
 
     def __init__(self, run_id: str, path: Path, fold: Fold, sizes: Mapping[str, int] | None = None) -> None:
         self.run_id = run_id
         self.path = path
+        self.metrics = MetricsBook(path)
         self._fold = fold
         self._changed = threading.Condition()
         self._version = 1

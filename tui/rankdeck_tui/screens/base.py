@@ -11,6 +11,7 @@ from rankdeck_profiles.errors import RankdeckError
 
 if TYPE_CHECKING:
     from rankdeck_profiles.model import Pool, Profile
+    from rankdeck_runs.live import LiveRun
     from rankdeck_tui.app import RankdeckApp
 
 
@@ -18,6 +19,9 @@ class DeckScreen(Screen[None]):
     """A full screen of rankdeck."""
 
     AUTO_FOCUS = ""
+
+    live: LiveRun | None = None
+    """The followed run that it shows, once there is one."""
 
     @property
     def deck(self) -> RankdeckApp:
@@ -44,6 +48,13 @@ class DeckScreen(Screen[None]):
             self.notify(error.message, severity="error", markup=False)
             return
         self.app.push_screen(ComposerScreen(composition, launch=launch))
+
+    def action_metrics(self) -> None:
+        """The plots of what the run's logs tell in numbers."""
+        from rankdeck_tui.screens.metrics import MetricsScreen
+
+        if self.live is not None:
+            self.app.push_screen(MetricsScreen(self.live))
 
     def preflight(self, profile: Profile | None, pool: Pool) -> None:
         """Open the preflight of a pool, for a profile or for none."""

@@ -15,6 +15,9 @@ BINDINGS: list[BindingType] = [
         id="run.next_bad",
     ),
     Binding(
+        "m", "metrics", "metrics", tooltip="Loss and other numbers of the logs as plots", id="run.metrics"
+    ),
+    Binding(
         "f",
         "full",
         "full",

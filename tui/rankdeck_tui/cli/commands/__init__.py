@@ -33,6 +33,7 @@ _SUMMARIES = {
     "runs": "list runs, newest first; --prune removes old ones",
     "show": "show a run's state, nodes, ranks and exit codes",
     "logs": "print what ranks wrote",
+    "metrics": "show the numbers in a run's logs: loss, lr, samples/s, over its ranks",
     "collect": "bring every log of a run here, and verify it",
     "attach": "open the screen on a run",
     "stop": "stop a run on all its nodes",

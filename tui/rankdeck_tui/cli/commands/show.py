@@ -12,6 +12,7 @@ from rankdeck_runs.sanitise import plain
 from rankdeck_tui import causes, words
 from rankdeck_tui.cli import output
 from rankdeck_tui.cli.keptlines import told
+from rankdeck_tui.cli.leading_metric import leading_metric
 from rankdeck_tui.cli.parser import add_json, add_run
 from rankdeck_tui.cli.surroundings import run_home
 from rankdeck_tui.cli.syncing import synced
@@ -65,6 +66,8 @@ def run(args: Namespace) -> int:
         print(f"{output.paint('network', output.RED, sys.stdout)} {output.printable(snapshot.fabric_unused)}")
     if snapshot.cause is not None:
         _print_cause(snapshot.cause, record)
+    if said := leading_metric(record):
+        print(output.printable(said))
     print()
     output.print_table(
         ("NODE", "STATE", "ADDRESS", "RANKS", ""),

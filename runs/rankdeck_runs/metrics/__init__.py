@@ -1,0 +1,1 @@
+"""Numbers that ranks write into their logs, as series: docs/metrics.md."""

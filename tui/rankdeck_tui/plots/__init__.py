@@ -1,0 +1,1 @@
+"""Curves in character cells: pure functions; no widgets."""
