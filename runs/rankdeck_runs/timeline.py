@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rankdeck_runs.blocks import Tracebacks
 from rankdeck_runs.logs import Line, LogFile
 
 _LINES_AT_ONCE = 500
@@ -25,6 +26,9 @@ class TimedLog:
     """`out` or `err`."""
     skew: float = 0.0
     """Seconds that its node's clock was ahead of ours."""
+    rank: int = 0
+    node: str = ""
+    attempt: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,12 @@ class TimedLine:
     """Unix seconds by our clock, at most a quarter of a second late while the log grew; None: not known."""
     log: TimedLog
     line: Line
+    joins: bool = False
+    """Whether it goes on with a traceback that its log's line before it belongs to, and has its time."""
 
 
 def merged(logs: Iterable[TimedLog]) -> Iterator[TimedLine]:
-    """All lines, the oldest first.
+    """All lines, the oldest first; no other log's line stands within a traceback.
 
     Lines of one log keep their order, whatever its node's clock did. Those that came after the index's last
     entry go with the line before them; a log without any index comes last.
@@ -52,16 +58,43 @@ def _when(found: TimedLine) -> float:
 
 
 def _lines(log: TimedLog) -> Iterator[TimedLine]:
-    times, sizes = _index(log)
-    file, offset = LogFile(log.log), 0
-    while lines := file.after(offset, _LINES_AT_ONCE):
-        for line in lines:
-            at = min(bisect_left(sizes, line.end), len(times) - 1)
-            yield TimedLine(times[at] if times else None, log, line)
-        offset = lines[-1].end
+    reading = Reading(log)
+    while lines := reading.more():
+        yield from lines
 
 
-def _index(log: TimedLog) -> tuple[list[float], list[int]]:
+class Reading:
+    """One log, read on from where the last look ended.
+
+    Args:
+        log: which one.
+        offset: a line's beginning.
+    """
+
+    def __init__(self, log: TimedLog, offset: int = 0) -> None:
+        self.log = log
+        self.offset = offset
+        """What was read so far ends here."""
+        self._file = LogFile(log.log)
+        self._times, self._sizes = read_index(log)
+        self._tracebacks = Tracebacks()
+        self._began: float | None = None
+        """When the traceback began that is being read."""
+
+    def more(self) -> list[TimedLine]:
+        """The next lines, those of a traceback with the time of its first one; empty at the end."""
+        found: list[TimedLine] = []
+        for line in self._file.after(self.offset, _LINES_AT_ONCE):
+            joins = self._tracebacks.joins(line.data)
+            if not joins:
+                at = min(bisect_left(self._sizes, line.end), len(self._times) - 1)
+                self._began = self._times[at] if self._times else None
+            found.append(TimedLine(self._began, self.log, line, joins))
+            self.offset = line.end
+        return found
+
+
+def read_index(log: TimedLog) -> tuple[list[float], list[int]]:
     """Times and sizes, both never falling; torn and garbage lines are left out."""
     times: list[float] = []
     sizes: list[int] = []
