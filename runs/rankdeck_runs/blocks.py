@@ -30,6 +30,11 @@ class Tracebacks:
         self._at = _At.NOWHERE
         self._lines = 0
 
+    @property
+    def open(self) -> bool:
+        """Whether the next line may belong to the last one."""
+        return self._at is not _At.NOWHERE
+
     def joins(self, data: bytes) -> bool:
         """Whether this line, the next one of the log, belongs to the line before it.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from rankdeck_runs.blocks import Tracebacks
-from rankdeck_runs.logs import Line, LogFile
+from rankdeck_runs.logs import LONGEST_LINE, Line, LogFile
+from rankdeck_runs.time_index import TimeIndex
 
 _LINES_AT_ONCE = 500
 """Read of one log at a time: thousands of logs must not fill the memory, nor be open together."""
@@ -41,6 +41,8 @@ class TimedLine:
     line: Line
     joins: bool = False
     """Whether it goes on with a traceback that its log's line before it belongs to, and has its time."""
+    open: bool = False
+    """Whether its log's next line may go on with it."""
 
 
 def merged(logs: Iterable[TimedLog]) -> Iterator[TimedLine]:
@@ -75,41 +77,32 @@ class Reading:
         self.log = log
         self.offset = offset
         """What was read so far ends here."""
-        self._file = LogFile(log.log)
-        self._times, self._sizes = read_index(log)
+        self.file = LogFile(log.log)
+        self.index = TimeIndex(log.index, log.stream, log.skew)
+        self.index.read_on()
         self._tracebacks = Tracebacks()
         self._began: float | None = None
         """When the traceback began that is being read."""
 
-    def more(self) -> list[TimedLine]:
-        """The next lines, those of a traceback with the time of its first one; empty at the end."""
+    def more(self, *, known: bool = False, whole: bool = False) -> list[TimedLine]:
+        """The next lines, those of a traceback with the time of its first one; empty at the end.
+
+        Args:
+            known: leave for later what came after the index's last entry.
+            whole: leave for later what has no line end yet.
+        """
         found: list[TimedLine] = []
-        for line in self._file.after(self.offset, _LINES_AT_ONCE):
+        for line in self.file.after(self.offset, _LINES_AT_ONCE):
+            if (known and line.end > self.index.size) or (whole and _is_open(line)):
+                break
             joins = self._tracebacks.joins(line.data)
             if not joins:
-                at = min(bisect_left(self._sizes, line.end), len(self._times) - 1)
-                self._began = self._times[at] if self._times else None
-            found.append(TimedLine(self._began, self.log, line, joins))
+                self._began = self.index.at(line.end)
+            found.append(TimedLine(self._began, self.log, line, joins, self._tracebacks.open))
             self.offset = line.end
         return found
 
 
-def read_index(log: TimedLog) -> tuple[list[float], list[int]]:
-    """Times and sizes, both never falling; torn and garbage lines are left out."""
-    times: list[float] = []
-    sizes: list[int] = []
-    column = 1 if log.stream == "out" else 2
-    try:
-        data = log.index.read_bytes()
-    except OSError:
-        return times, sizes
-    for row in data.splitlines():
-        words = row.split()
-        try:
-            seconds, size = float(words[0]) - log.skew, int(words[column])
-        except (ValueError, IndexError):
-            continue
-        if not sizes or size > sizes[-1]:
-            times.append(max(seconds, times[-1]) if times else seconds)
-            sizes.append(size)
-    return times, sizes
+def _is_open(line: Line) -> bool:
+    """Whether it has no line end, and is no piece of a longer one."""
+    return line.end - line.offset == len(line.data) < LONGEST_LINE

@@ -59,10 +59,13 @@ def _blocks(logs: Sequence[TimedLog]) -> Iterator[list[TimedLine]]:
     for found in merged(logs):
         if found.joins:
             begun[found.log].append(found)
-        else:
-            if block := begun.pop(found.log, None):
-                yield block
+            continue
+        if block := begun.pop(found.log, None):
+            yield block
+        if found.open:
             begun[found.log] = [found]
+        else:
+            yield [found]
     # Each log's last one; by time, as those before.
     yield from sorted(begun.values(), key=lambda block: block[0].seconds or float("inf"))
 

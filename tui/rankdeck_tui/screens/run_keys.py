@@ -50,6 +50,16 @@ BINDINGS: list[BindingType] = [
     Binding("right_square_bracket", "tab(1)", "Next tab (narrow)", show=False, id="run.next_tab"),
     Binding("R", "repeat(True)", "Launch again from the record", show=False, id="run.repeat"),
     Binding("c", "repeat(False)", "Change values, then launch again", show=False, id="run.change"),
+    Binding(
+        "m", "merged", "all ranks", tooltip="The lines of all ranks in the order of time", id="run.merged"
+    ),
+    Binding(
+        "M",
+        "merged_ranks",
+        "Of some: 0,3-5, node:NAME, failed",
+        show=False,
+        id="run.merged_ranks",
+    ),
     Binding("s", "split", "split", tooltip="Add a tile for the rank under the cursor", id="run.split"),
     Binding(
         "tab", "pane(1)", "next pane", tooltip="To ranks, logs, nodes, events in turn", id="run.next_pane"
