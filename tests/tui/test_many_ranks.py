@@ -248,7 +248,7 @@ def test_folded_lines_grow_in_place(ranks: Ranks) -> None:
     for rank in range(4):
         ranks.write(rank, 20.0, "step 2\n")
     wait(["step 1..2", "rank 1", "ready"], lambda: texts(view))
-    assert shown(view)[0] == "00:00:10.0 4/4 ×2  │step 1..2"
+    assert shown(view)[0] == "00:00:10.0 4/4 x2  │step 1..2"
 
 
 def test_a_traceback_of_a_run_that_hangs_is_folded_too(ranks: Ranks) -> None:

@@ -147,7 +147,7 @@ def _first_said(said: Said) -> int:
 
 def _count(said: Said) -> str:
     times = said.each[1]
-    return f"{len(said.ranks)}/{len(said.world)}" + (f" ×{times}" if times > 1 else "")
+    return f"{len(said.ranks)}/{len(said.world)}" + (f" x{times}" if times > 1 else "")
 
 
 def _told(said: Said) -> list[tuple[str, bool]]:

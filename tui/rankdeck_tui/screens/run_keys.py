@@ -56,8 +56,9 @@ BINDINGS: list[BindingType] = [
     Binding(
         "M",
         "merged_ranks",
-        "Of some: 0,3-5, node:NAME, failed",
+        "some ranks",
         show=False,
+        tooltip="The lines of some: 0,3-5, node:NAME, failed",
         id="run.merged_ranks",
     ),
     Binding("s", "split", "split", tooltip="Add a tile for the rank under the cursor", id="run.split"),

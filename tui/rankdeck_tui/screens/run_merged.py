@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from textual import on
+from textual.binding import Binding
 
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_runs.live import LiveRun
 from rankdeck_tui import rank_choice
 from rankdeck_tui.logs.of_run import RunLogs
-from rankdeck_tui.logs.tiles import Stream, Target
+from rankdeck_tui.logs.tiles import Fold, Stream, Target
 from rankdeck_tui.screens.base import DeckScreen
 from rankdeck_tui.widgets.log_board import Ask, LogBoard
 from rankdeck_tui.widgets.prompt import Prompt
@@ -26,6 +27,14 @@ class MergedScreen(DeckScreen):
     live: LiveRun | None
     logs: RunLogs
     board: LogBoard
+
+    def key_words(self, binding: Binding) -> str:
+        """Folding is named only where there are many ranks' lines to fold."""
+        tile = self.board.tile
+        if binding.action == "fold":
+            many = tile is not None and bool(tile.target.many)
+            return "" if not many or tile is None else "fold" if tile.fold is Fold.LINES else "by time"
+        return super().key_words(binding)
 
     @on(LogBoard.TargetsChanged)
     def _watch(self) -> None:

@@ -122,6 +122,7 @@ class LogBoard(Painted, can_focus=True):
             if stream is not None:
                 self.tile.show_stream(stream)
         self.repaint()
+        self.refresh_bindings()
         self.post_message(self.TargetsChanged())
 
     def bring(self, target: Target, stream: Stream) -> None:
@@ -289,6 +290,7 @@ class LogBoard(Painted, can_focus=True):
         before = Fold.SAME if fold is Fold.ODD else Fold.LINES
         tile.show_fold(before if tile.fold is fold else fold)
         self._repaint_tiles()
+        self.refresh_bindings()
 
     def action_ask(self, ask: str) -> None:
         """Have a text typed."""
@@ -329,6 +331,7 @@ class LogBoard(Painted, can_focus=True):
             entered = self.tiles[self.focused_tile]
             entered.active = 0 if step > 0 else len(entered.views) - 1
             self.repaint()
+            self.refresh_bindings()
         else:
             self.post_message(self.Left(step))
 
@@ -336,6 +339,7 @@ class LogBoard(Painted, can_focus=True):
         """From the last tile to the first, or the other way."""
         self.focused_tile = 0 if step > 0 else max(0, len(self.tiles) - 1)
         self.repaint()
+        self.refresh_bindings()
 
     # Mouse.
 
@@ -348,6 +352,7 @@ class LogBoard(Painted, can_focus=True):
         if index is not None and index != self.focused_tile:
             self.focused_tile = index
             self.repaint()
+            self.refresh_bindings()
 
     def _wheel(self, x: int, y: int, rows: int) -> None:
         index = self._tile_at(x, y)

@@ -10,6 +10,13 @@ BINDINGS: list[BindingType] = [
         "slash", "ask('filter')", "filter", tooltip="Show only matching lines; ! inverts", id="log.filter"
     ),
     Binding(
+        "z",
+        "fold",
+        "fold",
+        tooltip="Of many ranks the same lines once, with the ranks",
+        id="log.fold",
+    ),
+    Binding(
         "n",
         "search(False)",
         "next hit",
@@ -27,14 +34,7 @@ BINDINGS: list[BindingType] = [
     Binding("ctrl+f", "ask('search')", "Search for another text", show=False, id="log.search"),
     Binding("w", "wrap", "wrap", tooltip="Wrap long lines, or cut them", id="log.wrap"),
     Binding("o", "stream", "out/err", tooltip="Show stdout, stderr or both", id="log.stream"),
-    Binding(
-        "z",
-        "fold",
-        "fold",
-        tooltip="Of many ranks the same lines once, with the ranks",
-        id="log.fold",
-    ),
-    Binding("Z", "odd", "Only the odd ones, which not all ranks said alike", show=False, id="log.odd"),
+    Binding("Z", "odd", "odd ones", show=False, tooltip="Only what not all ranks said alike", id="log.odd"),
     Binding("c,X", "close_tile", "close tile", show=False, tooltip="Close this tile", id="log.close"),
     Binding("tab", "next_tile(1)", "Next tile", show=False, id="log.next_tile"),
     Binding("shift+tab", "next_tile(-1)", "Previous tile", show=False, id="log.previous_tile"),
