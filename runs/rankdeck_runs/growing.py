@@ -25,14 +25,14 @@ class GrowingLogs:
 
     Args:
         logs: which ones.
-        most: bytes that are read at first.
+        most: bytes that are read at first; None: `MOST_BYTES`.
 
     Attributes:
         begin: unix seconds of the moment from which lines are read; None: from the beginning.
     """
 
-    def __init__(self, logs: Sequence[TimedLog], most: int = MOST_BYTES) -> None:
-        self.begin, offsets = _beginning(logs, most)
+    def __init__(self, logs: Sequence[TimedLog], most: int | None = None) -> None:
+        self.begin, offsets = _beginning(logs, MOST_BYTES if most is None else most)
         self._readings = [Reading(log, offset) for log, offset in zip(logs, offsets, strict=True)]
         self._at_first: Iterator[TimedLine] | None = heapq.merge(*map(_known, self._readings), key=_when)
         self._since: dict[int, float] = {}

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from rankdeck_runs import growing
 from rankdeck_runs.record import Record
+from rankdeck_tui.look import Look
+from rankdeck_tui.look.glyphs import ASCII
+from rankdeck_tui.look.ink import without_colour
 from tui import goldens
 from tui.deck import deck, engine_of, rows, sees, text, until
 from tui.records import BEGIN, ended, happen, log, started, write_run
@@ -93,6 +97,26 @@ async def test_following_a_run(place: Path) -> None:
         for event in ended(record, {2: 1}, first_seq=6)[:4]:
             live.apply(event)
         await sees(pilot, "n1:2", "[Rank 2] closed")
+
+
+async def test_what_is_left_out_of_large_logs_is_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growing, "MOST_BYTES", 2_000)
+    app = deck(place, run_of_16(place).id)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await sees(pilot, "Ranks 16")
+        await pilot.press("m")
+        await sees(pilot, "by time · since 11:06:5", "[Rank 15] closed")
+
+
+async def test_without_colours_and_in_ascii(place: Path) -> None:
+    app = deck(place, run_of_16(place).id, look=Look(without_colour(), ASCII))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await sees(pilot, "Ranks 16")
+        await pilot.press("m")
+        await sees(pilot, "11:06:50.1 n4:15 E|DistBackendError: [Rank 15] closed")
+        await pilot.press("z")
+        await sees(pilot, "16/16 x8", "15/16 E|ranks 0-4,6-15")
+        assert text(app).isascii()
 
 
 async def test_folding_needs_many_ranks(place: Path) -> None:

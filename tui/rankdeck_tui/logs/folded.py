@@ -55,6 +55,8 @@ class FoldedLog:
         """Kinds of lines that were too many to be kept: the oldest."""
         self.rows: Rows = ((), (), 0)
         self.version = 0
+        self.begin: float | None = None
+        """Unix seconds from which on lines are taken; None: from the beginning."""
         self._closed = threading.Event()
         self._wake = threading.Event()
         threading.Thread(target=self._work, name="folded logs", daemon=True).start()
@@ -78,6 +80,7 @@ class FoldedLog:
 
     def _work(self) -> None:
         logs = GrowingLogs(self._logs)
+        self.begin = logs.begin
         made, since = -1, time.monotonic()
         while not self._closed.is_set():
             began = time.monotonic()

@@ -69,6 +69,10 @@ class Behind(Protocol):
 class Log(Protocol):
     """What a view shows: one file, or the lines of many."""
 
+    @property
+    def begin(self) -> float | None:
+        """Unix seconds from which on there are lines, where older ones are left out; None: there are all."""
+
     def source(self, pattern: Pattern | None) -> LineSource:
         """Its lines, or those that a pattern keeps."""
 
@@ -80,7 +84,9 @@ class Log(Protocol):
 
 
 class FileLog(LogFile):
-    """One log file."""
+    """One log file, all of it."""
+
+    begin: float | None = None
 
     def source(self, pattern: Pattern | None) -> LineSource:
         """Its lines, or those that a pattern keeps."""

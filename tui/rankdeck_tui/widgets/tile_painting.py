@@ -6,6 +6,7 @@ from rich.segment import Segment
 from textual.geometry import Size
 from textual.strip import Strip
 
+from rankdeck_tui import words
 from rankdeck_tui.logs.tiles import Tile
 from rankdeck_tui.logs.view import LogView
 from rankdeck_tui.look import Look, draw
@@ -48,6 +49,8 @@ def paint(
     title += [dot, *about] if about else []
     title += [dot, (str(tile.stream), ink.text)]
     title += [dot, (str(tile.fold), ink.text)] if tile.target.many else []
+    begin = tile.view.log.begin
+    title += [dot, (f"since {words.clock(begin)}", ink.warn)] if begin is not None else []
     rows: list[Strip] = []
     if len(tile.views) == 1:
         rows = _view_rows(tile.view, width, height, look, nothing)
