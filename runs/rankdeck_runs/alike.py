@@ -14,6 +14,8 @@ from enum import StrEnum
 from functools import lru_cache
 from hashlib import blake2b
 
+from rankdeck_profiles.matching import short
+
 LONGEST = 4_096
 """Characters of a line that are looked at; of what comes after them only that it is the same."""
 
@@ -116,9 +118,9 @@ def shape(lines: Sequence[str], node: str = "") -> Shape:
 
 def _take_apart(text: str, node: str, pieces: list[str], slots: list[Slot]) -> None:
     """Adds a line's pieces and slots, word by word."""
-    own = node.partition(".")[0]
+    own, pattern = _own_name(node)
     if own and own in text:
-        text = _own_name(node).sub(_OWN_NODE, text)
+        text = pattern.sub(_OWN_NODE, text)
     bars = _BARS.findall(text) if "%|" in text else []
     if bars:
         text = _BARS.sub(_BAR, text)
@@ -167,6 +169,7 @@ def _word(word: str) -> tuple[str, tuple[tuple[str, str, str], ...]]:
 
 
 @lru_cache(maxsize=4096)
-def _own_name(node: str) -> re.Pattern[str]:
-    short = node.partition(".")[0]
-    return re.compile(rf"(?<![\w.-])(?:{re.escape(node)}|{re.escape(short)})(?![\w-])")
+def _own_name(node: str) -> tuple[str, re.Pattern[str]]:
+    """A node's short name, and what finds that or the full one."""
+    own = short(node)
+    return own, re.compile(rf"(?<![\w.-])(?:{re.escape(node)}|{re.escape(own)})(?![\w-])")

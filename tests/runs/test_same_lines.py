@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankdeck_runs import same_lines
-from rankdeck_runs.alike import shape
+from rankdeck_runs.alike import Kind, shape
 from rankdeck_runs.same_lines import Said, SameLines
 from rankdeck_runs.sanitise import plain
 
@@ -75,6 +75,14 @@ def test_alike(first: str, second: str) -> None:
 )
 def test_not_alike(first: str, second: str) -> None:
     assert not alike(first, second, ("n1", "n1"))
+
+
+def test_the_own_node_under_whichever_name() -> None:
+    assert alike("n1:77 up", "n2.cluster:4 up", ("n1.cluster", "n2.cluster"))
+    assert alike("127.0.0.1 up", "127.0.0.2 up", ("127.0.0.1", "127.0.0.2"))
+    said = folded([(r, ["127 files"]) for r in range(2)], 2)
+    assert said[0].lines == ["127 files"]
+    assert [slot.kind for slot in shape(["127 files"], "127.0.0.1").slots] == [Kind.NUMBER]
 
 
 TRACEBACK = (

@@ -12,6 +12,7 @@ import pytest
 from rankdeck_runs.timeline import TimedLog, merged
 from rankdeck_tui.logs import merged as merged_module
 from rankdeck_tui.logs.folded import FoldedLog
+from rankdeck_tui.logs.headed import place
 from rankdeck_tui.logs.merged import MergedLog
 from rankdeck_tui.logs.pattern import Pattern
 from rankdeck_tui.logs.source import Log
@@ -95,6 +96,12 @@ def test_lines_by_time_with_node_rank_and_stream(ranks: Ranks) -> None:
     view = ranks.merged()
     rows = ["00:00:10.0 n1:0  │one", "00:00:11.0 n2:3 E│two", "00:00:12.5 n1:0  │three"]
     wait(rows, lambda: shown(view))
+
+
+def test_nodes_are_told_apart_whatever_they_are_called() -> None:
+    assert place("127.0.0.2", 5, 11) == "127.0.0.2:5"
+    assert place("gpu017.cluster.example", 3, 11) == "gpu017:3   "
+    assert place("very-long-rack-12-node-0042", 100, 14) == "-node-0042:100"
 
 
 def test_a_late_line_takes_its_place_without_moving_what_is_in_view(ranks: Ranks) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from rankdeck_profiles.errors import RankdeckError
+from rankdeck_profiles.matching import short
 from rankdeck_runs.states import RankState, RunSnapshot
 from rankdeck_tui import words
 
@@ -44,7 +45,7 @@ def chosen(text: str, snapshot: RunSnapshot) -> tuple[int, ...]:
 
 def _of_node(name: str, snapshot: RunSnapshot) -> tuple[int, ...]:
     names = [node.name for node in snapshot.nodes]
-    found = [known for known in names if name in (known, known.partition(".")[0])]
+    found = [known for known in names if name in (known, short(known))]
     if len(found) != 1:
         raise RankSetError(
             f"ranks 'node:{name}': {'more than one' if found else 'no'} node of this run is called so",

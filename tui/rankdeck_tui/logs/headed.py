@@ -10,6 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from rankdeck_profiles.matching import short
 from rankdeck_runs.logs import Line
 from rankdeck_tui.look import Look
 from rankdeck_tui.look.draw import pad
@@ -48,7 +49,7 @@ def moment(seconds: float | None) -> str:
 
 def place(node: str, rank: int, width: int) -> str:
     """`n3:17`, as wide as wanted: of a long node name the beginning goes first, ends tell nodes apart."""
-    name, end = node.partition(".")[0], f":{rank}"
+    name, end = short(node), f":{rank}"
     room = max(0, width - len(end))
     return pad((name if len(name) <= room else name[len(name) - room :]) + end, width)
 

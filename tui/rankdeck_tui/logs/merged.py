@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from rankdeck_profiles.matching import short
 from rankdeck_runs.growing import GrowingLogs
 from rankdeck_runs.logs import Line, LogFile
 from rankdeck_runs.sanitise import plain
@@ -45,7 +46,7 @@ class MergedLog:
         self._files = [LogFile(log.log) for log in logs]
         self._number = {log: number for number, log in enumerate(logs)}
         self._ended = ended
-        widest = max((len(f"{log.node.partition('.')[0]}:{log.rank}") for log in logs), default=0)
+        widest = max((len(f"{short(log.node)}:{log.rank}") for log in logs), default=0)
         self._place_width = min(widest, _WIDEST_PLACE)
         self._lock = threading.Lock()
         self._times, self._which, self._offsets = array("Q"), array("H"), array("Q")
