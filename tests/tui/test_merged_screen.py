@@ -85,6 +85,7 @@ async def test_following_a_run(place: Path) -> None:
         await sees(pilot, "Ranks 16")
         await pilot.press("m")
         await sees(pilot, "FOLLOW", "[Rank 15] closed")
+        assert "rank 1 ·" not in text(app), "tiles that nobody chose make room"
         live = engine_of(app).followed[record.id]
         await until(pilot, lambda: live.watched == live.timed == frozenset(range(16)))
         path = log(record, 3, b"one more\n")

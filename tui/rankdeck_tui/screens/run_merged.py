@@ -11,7 +11,7 @@ from rankdeck_tui import rank_choice
 from rankdeck_tui.logs.of_run import RunLogs
 from rankdeck_tui.logs.tiles import Fold, Stream, Target
 from rankdeck_tui.screens.base import DeckScreen
-from rankdeck_tui.widgets.log_board import Ask, LogBoard
+from rankdeck_tui.widgets.log_board import Arrangement, Ask, LogBoard
 from rankdeck_tui.widgets.prompt import Prompt
 
 _HINTS = {
@@ -27,6 +27,8 @@ class MergedScreen(DeckScreen):
     live: LiveRun | None
     logs: RunLogs
     board: LogBoard
+    _ours: Arrangement | None
+    """The tiles as the screen opened them: they make room."""
 
     def key_words(self, binding: Binding) -> str:
         """Folding is named only where there are many ranks' lines to fold."""
@@ -85,6 +87,8 @@ class MergedScreen(DeckScreen):
         for index, tile in enumerate(self.board.tiles):
             if tile.target.many:
                 self.board.focused_tile = index
+        if self.board.arrangement() == self._ours:
+            self.board.keep_one()
         self.board.open(Target(many=choice), stream=Stream.BOTH)
         self.show_logs()
 

@@ -132,6 +132,15 @@ class LogBoard(Painted, can_focus=True):
                 self.focused_tile = index
         self.open(target, stream=stream)
 
+    def keep_one(self) -> None:
+        """Close all tiles but the one with the keys."""
+        for tile in self.tiles:
+            if tile is not self.tile:
+                tile.close()
+                self._pictures.pop(id(tile), None)
+        self.tiles = self.tiles[self.focused_tile : self.focused_tile + 1]
+        self.focused_tile = 0
+
     def show_line(self, target: Target, stream: Stream, offset: int) -> None:
         """Show a log at the line that begins at a byte offset."""
         self.bring(target, stream)
