@@ -127,7 +127,17 @@ def is_error(line: str) -> bool:
     """Whether a line's words are those of an error, or it is an exception's."""
     if not known_lines.is_told(line):
         return False
-    return _ERROR_LIKE.search(line) is not None or _EXCEPTION.match(line) is not None
+    return _ERROR_LIKE.search(line) is not None or is_exception(line)
+
+
+def is_traceback(line: str) -> bool:
+    """Whether a traceback begins with the line."""
+    return _TRACEBACK.match(line) is not None
+
+
+def is_exception(line: str) -> bool:
+    """Whether the line may be the exception that a traceback ends with."""
+    return _EXCEPTION.match(line) is not None
 
 
 def without_rank(line: str) -> str:
@@ -137,14 +147,14 @@ def without_rank(line: str) -> str:
 
 def traceback_in(lines: Sequence[str]) -> Found | None:
     """The exception that the last traceback ends in: with chained exceptions, the one the program died of."""
-    start = next((i for i in range(len(lines) - 1, -1, -1) if _TRACEBACK.match(lines[i])), None)
+    start = next((i for i in range(len(lines) - 1, -1, -1) if is_traceback(lines[i])), None)
     if start is None:
         return None
     for index in range(start + 1, len(lines)):
         line = lines[index]
         # Frames, their source and its markers are indented; the exception stands at the beginning of its
         # line.
-        if not line[0].isspace() and _EXCEPTION.match(line):
+        if not line[0].isspace() and is_exception(line):
             return Found(line, start, index)
     return None
 

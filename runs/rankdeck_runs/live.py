@@ -91,6 +91,7 @@ class LiveRun:
         self._unwritten = ""
         self._proven = 0
         self._watched: frozenset[int] | None = None
+        self._timed: frozenset[int] = frozenset()
         self._on_watch: Callable[[], None] | None = None
         self._on_reconnect: Callable[[], None] | None = None
 
@@ -148,15 +149,18 @@ class LiveRun:
             attempt = ranks[rank].attempt if 0 <= rank < len(ranks) else 1
             return self._growth.get(layout.log_name(rank, stream, attempt), Growth())
 
-    def watch(self, ranks: Iterable[int] | None) -> None:
+    def watch(self, ranks: Iterable[int] | None, *, timed: Iterable[int] = ()) -> None:
         """Say which ranks' logs somebody looks at: theirs are brought at once.
 
         Args:
             ranks: None for no wish. A world of up to 64 ranks is always followed whole; of a larger one
                 only the watched ranks' logs, and all the rest once the run has ended.
+            timed: of which ranks the times are wanted, too, at which their logs grew; those of others
+                come at the end.
         """
         with self._changed:
             self._watched = None if ranks is None else frozenset(ranks)
+            self._timed = frozenset(timed)
             on_watch = self._on_watch
         if on_watch is not None:
             on_watch()
@@ -173,6 +177,12 @@ class LiveRun:
         """What `watch` was last told."""
         with self._changed:
             return self._watched
+
+    @property
+    def timed(self) -> frozenset[int]:
+        """Of which ranks `watch` was last told that the times are wanted."""
+        with self._changed:
+            return self._timed
 
     def wait(self, version: int, timeout: float) -> int:
         """Wait until `version` is no longer the newest.

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import random
 import time
+from collections.abc import Iterable
 
 from rankdeck_backends.base import NodeError, NodeRefusal, Step
 from rankdeck_backends.connection import AgentConnection
@@ -148,15 +149,12 @@ class NodeFollower:
     def _wanted(self) -> tuple[str, ...]:
         if self.target.shared:
             return ()
+        indexes = _of_ranks(self.target.index_names, self._live.timed)
         if self._whole:
-            return self.target.log_names
-        watched = self._live.watched or frozenset()
-        stems = {str(rank) for rank in watched}
-        return tuple(
-            name
-            for name in self.target.log_names
-            if name.startswith("launcher-") or name.partition(".")[0] in stems
-        )
+            return (*self.target.log_names, *indexes)
+        launchers = (name for name in self.target.log_names if name.startswith("launcher-"))
+        watched = _of_ranks(self.target.log_names, self._live.watched or frozenset())
+        return (*launchers, *watched, *indexes)
 
     # How it stands.
 
@@ -240,6 +238,12 @@ class NodeFollower:
             needs_person,
         ):
             self._live.set_link(self.target.name, state, message, needs_person=needs_person)
+
+
+def _of_ranks(names: Iterable[str], ranks: frozenset[int]) -> tuple[str, ...]:
+    """The logs of these ranks, in whichever attempt, by their names as the node has them."""
+    stems = {str(rank) for rank in ranks}
+    return tuple(name for name in names if name.partition(".")[0] in stems)
 
 
 def _is_refused(why: Exception | None) -> bool:

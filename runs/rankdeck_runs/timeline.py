@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rankdeck_runs.logs import Line, LogFile
+from rankdeck_runs.blocks import Tracebacks
+from rankdeck_runs.logs import LONGEST_LINE, Line, LogFile
+from rankdeck_runs.time_index import TimeIndex
 
 _LINES_AT_ONCE = 500
 """Read of one log at a time: thousands of logs must not fill the memory, nor be open together."""
@@ -25,6 +26,9 @@ class TimedLog:
     """`out` or `err`."""
     skew: float = 0.0
     """Seconds that its node's clock was ahead of ours."""
+    rank: int = 0
+    node: str = ""
+    attempt: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,14 @@ class TimedLine:
     """Unix seconds by our clock, at most a quarter of a second late while the log grew; None: not known."""
     log: TimedLog
     line: Line
+    joins: bool = False
+    """Whether it goes on with a traceback that its log's line before it belongs to, and has its time."""
+    open: bool = False
+    """Whether its log's next line may go on with it."""
 
 
 def merged(logs: Iterable[TimedLog]) -> Iterator[TimedLine]:
-    """All lines, the oldest first.
+    """All lines, the oldest first; no other log's line stands within a traceback.
 
     Lines of one log keep their order, whatever its node's clock did. Those that came after the index's last
     entry go with the line before them; a log without any index comes last.
@@ -52,31 +60,49 @@ def _when(found: TimedLine) -> float:
 
 
 def _lines(log: TimedLog) -> Iterator[TimedLine]:
-    times, sizes = _index(log)
-    file, offset = LogFile(log.log), 0
-    while lines := file.after(offset, _LINES_AT_ONCE):
-        for line in lines:
-            at = min(bisect_left(sizes, line.end), len(times) - 1)
-            yield TimedLine(times[at] if times else None, log, line)
-        offset = lines[-1].end
+    reading = Reading(log)
+    while lines := reading.more():
+        yield from lines
 
 
-def _index(log: TimedLog) -> tuple[list[float], list[int]]:
-    """Times and sizes, both never falling; torn and garbage lines are left out."""
-    times: list[float] = []
-    sizes: list[int] = []
-    column = 1 if log.stream == "out" else 2
-    try:
-        data = log.index.read_bytes()
-    except OSError:
-        return times, sizes
-    for row in data.splitlines():
-        words = row.split()
-        try:
-            seconds, size = float(words[0]) - log.skew, int(words[column])
-        except (ValueError, IndexError):
-            continue
-        if not sizes or size > sizes[-1]:
-            times.append(max(seconds, times[-1]) if times else seconds)
-            sizes.append(size)
-    return times, sizes
+class Reading:
+    """One log, read on from where the last look ended.
+
+    Args:
+        log: which one.
+        offset: a line's beginning.
+    """
+
+    def __init__(self, log: TimedLog, offset: int = 0) -> None:
+        self.log = log
+        self.offset = offset
+        """What was read so far ends here."""
+        self.file = LogFile(log.log)
+        self.index = TimeIndex(log.index, log.stream, log.skew)
+        self.index.read_on()
+        self._tracebacks = Tracebacks()
+        self._began: float | None = None
+        """When the traceback began that is being read."""
+
+    def more(self, *, known: bool = False, whole: bool = False) -> list[TimedLine]:
+        """The next lines, those of a traceback with the time of its first one; empty at the end.
+
+        Args:
+            known: leave for later what came after the index's last entry.
+            whole: leave for later what has no line end yet.
+        """
+        found: list[TimedLine] = []
+        for line in self.file.after(self.offset, _LINES_AT_ONCE):
+            if (known and line.end > self.index.size) or (whole and _is_open(line)):
+                break
+            joins = self._tracebacks.joins(line.data)
+            if not joins:
+                self._began = self.index.at(line.end)
+            found.append(TimedLine(self._began, self.log, line, joins, self._tracebacks.open))
+            self.offset = line.end
+        return found
+
+
+def _is_open(line: Line) -> bool:
+    """Whether it has no line end, and is no piece of a longer one."""
+    return line.end - line.offset == len(line.data) < LONGEST_LINE

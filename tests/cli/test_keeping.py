@@ -114,7 +114,7 @@ def test_a_run_that_goes_on_stays(rankdeck: Shell) -> None:
 def test_age_state_and_count_narrow_it_down(rankdeck: Shell) -> None:
     day = 86400.0
     for number, (codes, before) in enumerate([({}, 0.0), ({2: 1}, day), ({}, 40 * day), ({2: 1}, 41 * day)]):
-        ended_run(rankdeck, f"20261118-0000{number:02}-resnet-aaaa", codes, before + 4000 * day)
+        ended_run(rankdeck, f"20261118-0000{number:02}-resnet-aaaa", codes, before + 400 * day)
 
     def going(*options: str) -> list[str]:
         preview = rankdeck.json("runs", "--prune", *options)
@@ -124,7 +124,7 @@ def test_age_state_and_count_narrow_it_down(rankdeck: Shell) -> None:
     assert going("--failed") == ["01", "03"]
     assert going("--keep", "1") == ["01", "02", "03"]
     assert going("--keep", "2", "--failed") == ["03"]
-    assert going("--older-than", "500000d") == []
+    assert going("--older-than", "3650d") == []
     rankdeck("runs", "--prune", "--failed", "--yes")
     assert [run["id"][13:15] for run in rankdeck.json("runs")] == ["00", "02"]
 
@@ -133,6 +133,7 @@ def test_age_state_and_count_narrow_it_down(rankdeck: Shell) -> None:
     ("options", "told"),
     [
         (["--prune"], "which runs are to go"),
+        (["--prune", "--older-than", "500000d"], "is more than ten years"),
         (["--prune", "--older-than", "soon"], "is no length of time"),
         (["--prune", "--keep", "-1"], "is no number of runs"),
         (["--prune", "--keep", "x"], "is no number of runs"),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rankdeck_runs import events, follow
+from rankdeck_runs import events, follow, layout
 from rankdeck_runs.causes import CauseKind
 from rankdeck_runs.engine import Engine
 from rankdeck_runs.live import LinkState, LiveRun
@@ -208,6 +208,24 @@ def test_of_a_large_world_only_the_watched_ranks_are_followed(
     snapshot = finished(live)
     assert snapshot.cause.message == "fatal: told to"
     assert [record.log(rank, "out").size for rank in range(4)] == [6] * 4
+
+
+def test_the_times_of_ranks_come_at_once_where_they_are_wanted(
+    mirrored, engine, home, program, pool, tmp_path
+):
+    source = "print('hello', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.05)\n"
+    live = engine.attach(launched(engine, program(source), pool))
+    record = home.find(live.run_id)
+    wait_for(live, lambda s: all(record.log(rank, "out").size == 6 for rank in range(4)), "all logs")
+    indexes = [record.log_path(layout.rank_log(rank, "times")) for rank in range(4)]
+    assert not any(path.exists() for path in indexes)
+    live.watch([0], timed=[1, 2])
+    wait_for(live, lambda s: all(path.exists() and path.read_text() for path in indexes[1:3]), "times")
+    assert indexes[1].read_text().split()[1] == "6"
+    assert not indexes[0].exists()
+    (tmp_path / "go").touch()
+    assert finished(live).state is RunState.SUCCEEDED
+    assert all(path.read_text() for path in indexes)
 
 
 def test_leaving_ends_nothing(engine, home, program, pool):

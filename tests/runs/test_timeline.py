@@ -75,3 +75,33 @@ def test_every_line_comes_once_in_its_logs_own_order(tmp_path_factory, growths) 
         assert [line for _, line in found if line.startswith(b"%d " % number)] == own
     times = [seconds for seconds, _ in found if seconds is not None]
     assert times == sorted(times)
+
+
+TRACEBACK = b'Traceback (most recent call last):\n  File "x.py", line 1\n    f()\nKeyError: 1\n'
+CHAINED = b"\nDuring handling of the above exception, another exception occurred:\n\n" + TRACEBACK
+
+
+def test_a_traceback_is_whole_although_others_wrote_meanwhile(tmp_path: Path) -> None:
+    first = timed(tmp_path, "a", "10.0 40 0\n12.0 99 0\n", TRACEBACK + b"after\n")
+    second = timed(tmp_path, "b", "11.0 4 0\n", b"b 1\n")
+    assert [line for _, line in told(first, second)] == [*TRACEBACK.splitlines(), b"b 1", b"after"]
+    assert [found.joins for found in merged([first])] == [False, True, True, True, False]
+
+
+def test_chained_tracebacks_are_one(tmp_path: Path) -> None:
+    (tmp_path / "a.out").write_bytes(b"before\n" + TRACEBACK + CHAINED + b"\nafter\n")
+    log = TimedLog(tmp_path / "a.out", tmp_path / "none", "out")
+    joins = [found.joins for found in merged([log])]
+    assert joins == [False, False, *[True] * 10, True, False]
+
+
+def test_ranks_before_each_line_of_a_traceback(tmp_path: Path) -> None:
+    text = b"".join(b"[rank3]: " + line + b"\n" for line in TRACEBACK.splitlines())
+    log = timed(tmp_path, "a", None, text + b"[rank3]: bye\n")
+    assert [found.joins for found in merged([log])] == [False, True, True, True, False]
+
+
+def test_what_only_begins_like_a_traceback_does_not_take_the_rest(tmp_path: Path) -> None:
+    text = b"Traceback (most recent call last):\n" + b"  indented\n" * 1000
+    log = timed(tmp_path, "a", None, text)
+    assert [found.joins for found in merged([log])].count(False) > 500

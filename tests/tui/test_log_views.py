@@ -10,7 +10,7 @@ import pytest
 
 from rankdeck_runs.logs import LogFile
 from rankdeck_tui.logs.pattern import Pattern
-from rankdeck_tui.logs.source import Filtered
+from rankdeck_tui.logs.source import FileLog, Filtered
 from rankdeck_tui.logs.tiles import Stream, Target, Tile
 from rankdeck_tui.logs.view import LogView
 from rankdeck_tui.look import Look
@@ -20,9 +20,9 @@ from rankdeck_tui.look.ink import in_colour
 LOOK = Look(in_colour(), UNICODE)
 
 
-def numbered(path: Path, count: int) -> LogFile:
+def numbered(path: Path, count: int) -> FileLog:
     path.write_bytes(b"".join(b"line %d\n" % number for number in range(count)))
-    return LogFile(path)
+    return FileLog(path)
 
 
 def shown(view: LogView, width: int = 20, height: int = 5) -> list[str]:
@@ -42,9 +42,9 @@ def view(tmp_path: Path) -> LogView:
     return LogView(numbered(tmp_path / "log", 100))
 
 
-def test_it_follows_what_is_added(view: LogView) -> None:
+def test_it_follows_what_is_added(view: LogView, tmp_path: Path) -> None:
     assert shown(view) == [f"line {n}" for n in range(95, 100)]
-    with view.file.path.open("ab") as file:
+    with (tmp_path / "log").open("ab") as file:
         file.write(b"line 100\n")
     assert view.tick()
     assert shown(view)[-1] == "line 100"
@@ -52,18 +52,18 @@ def test_it_follows_what_is_added(view: LogView) -> None:
 
 
 def test_a_file_that_is_not_there_yet(tmp_path: Path) -> None:
-    view = LogView(LogFile(tmp_path / "later"))
+    view = LogView(FileLog(tmp_path / "later"))
     assert shown(view) == []
     (tmp_path / "later").write_bytes(b"here\n")
     assert view.tick()
     assert shown(view) == ["here"]
 
 
-def test_scrolling_up_pauses_and_stays_while_lines_come(view: LogView) -> None:
+def test_scrolling_up_pauses_and_stays_while_lines_come(view: LogView, tmp_path: Path) -> None:
     shown(view)
     view.scroll(-3, LOOK)
     assert shown(view) == [f"line {n}" for n in range(92, 97)]
-    with view.file.path.open("ab") as file:
+    with (tmp_path / "log").open("ab") as file:
         file.write(b"more\n" * 7)
     assert shown(view) == [f"line {n}" for n in range(92, 97)]
     assert not view.follow
@@ -83,7 +83,7 @@ def test_scrolling_down_past_the_end_follows_again(view: LogView) -> None:
 
 def test_up_and_down_by_the_same_number_ends_where_it_began(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"".join(b"%d " % n + b"x" * (n * 7 % 90) + b"\n" for n in range(60)))
-    view = LogView(LogFile(tmp_path / "log"))
+    view = LogView(FileLog(tmp_path / "log"))
     view.toggle_wrap()
     shown(view)
     view.scroll(-20, LOOK)
@@ -104,7 +104,7 @@ def test_to_the_start(view: LogView) -> None:
 
 def test_wrapping_shows_all_of_a_line(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"first\n" + b"abcdefghij" * 3 + b"\n")
-    view = LogView(LogFile(tmp_path / "log"))
+    view = LogView(FileLog(tmp_path / "log"))
     assert shown(view, 12) == ["first", "abcdefghijab"]
     view.toggle_wrap()
     assert shown(view, 12) == ["first", "abcdefghijab", "cdefghijabcd", "efghij"]
@@ -113,23 +113,23 @@ def test_wrapping_shows_all_of_a_line(tmp_path: Path) -> None:
 
 def test_a_line_of_a_megabyte_is_cut(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"y" * 1_000_000 + b"\nend\n")
-    view = LogView(LogFile(tmp_path / "log"))
+    view = LogView(FileLog(tmp_path / "log"))
     assert shown(view)[-1] == "end"
 
 
 def test_sideways(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"0123456789abcdef\n")
-    view = LogView(LogFile(tmp_path / "log"))
+    view = LogView(FileLog(tmp_path / "log"))
     view.scroll_sideways(10)
     assert shown(view, 8) == ["abcdef"]
     view.scroll_sideways(-99)
     assert shown(view, 8) == ["01234567"]
 
 
-def test_a_filter_shows_matching_lines_and_takes_new_ones(view: LogView) -> None:
+def test_a_filter_shows_matching_lines_and_takes_new_ones(view: LogView, tmp_path: Path) -> None:
     view.set_filter(Pattern.parse("7$"))
     wait(lambda: shown(view) == ["line 57", "line 67", "line 77", "line 87", "line 97"])
-    with view.file.path.open("ab") as file:
+    with (tmp_path / "log").open("ab") as file:
         file.write(b"line 107\nline 108\n")
     wait(lambda: shown(view)[-1] == "line 107")
     view.scroll(-2, LOOK)
@@ -231,7 +231,7 @@ def crashed(path: Path, before: int, after: int) -> tuple[LogView, int]:
     """A log with a traceback in it, not painted yet, and where the error's line begins."""
     words = [f"step {n}" for n in range(before)] + TRACEBACK + [f"bye {n}" for n in range(after)]
     path.write_text("\n".join(words) + "\n")
-    return LogView(LogFile(path)), path.read_bytes().index(b"KeyError")
+    return LogView(FileLog(path)), path.read_bytes().index(b"KeyError")
 
 
 @pytest.mark.parametrize("wrap", [False, True])
@@ -249,7 +249,7 @@ def test_a_shown_line_stands_low_with_what_led_to_it_in_view(tmp_path: Path, wra
 def test_long_lines_above_a_shown_line_do_not_push_it_out(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text("".join(f"{n} " + "x" * 95 + "\n" for n in range(50)) + "the error\n")
-    view = LogView(LogFile(path))
+    view = LogView(FileLog(path))
     view.wrap = True
     view.show_line(path.read_bytes().index(b"the error"))
     rows = shown(view, 40, 12)

@@ -57,7 +57,7 @@ async def test_the_plots(place: Path, size: tuple[int, int]) -> None:
     app = deck(place, trained(place).id, now=NOW)
     async with app.run_test(size=size) as pilot:
         await sees(pilot, "FOLLOW")
-        await pilot.press("m")
+        await pilot.press("p")
         await sees(pilot, "loss  0.2547", "best 0.1047 at 59", "step 0")
         await goldens.check(app, f"metrics-{size[0]}x{size[1]}", place)
 
@@ -66,7 +66,7 @@ async def test_without_unicode_and_colour_the_plots_are_ascii(place: Path) -> No
     app = deck(place, trained(place).id, now=NOW, look=Look(without_colour(), ASCII))
     async with app.run_test(size=(80, 24)) as pilot:
         await sees(pilot, "FOLLOW")
-        await pilot.press("m")
+        await pilot.press("p")
         await sees(pilot, "best 0.1047 at 59", "step 0")
         assert text(app).isascii()
         await goldens.check(app, "metrics-ascii-80x24", place)
@@ -76,7 +76,7 @@ async def test_keys_choose_metric_rank_and_one_plot(place: Path) -> None:
     app = deck(place, trained(place).id, now=NOW)
     async with app.run_test(size=(80, 24)) as pilot:
         await sees(pilot, "FOLLOW")
-        await pilot.press("m")
+        await pilot.press("p")
         await sees(pilot, "1/4 loss")
         await pilot.press("tab", "enter")
         await sees(pilot, "lr  0.0001")
@@ -96,7 +96,7 @@ async def test_lines_that_come_are_drawn(place: Path) -> None:
     app = deck(place, record.id, now=NOW)
     async with app.run_test(size=(120, 40)) as pilot:
         await sees(pilot, "FOLLOW")
-        await pilot.press("m")
+        await pilot.press("p")
         await sees(pilot, "best 1.275 at 9")
         for rank in range(4):
             log(record, rank, line(rank, 10))
@@ -110,7 +110,7 @@ async def test_a_run_without_metrics_says_how_to_get_some_and_shows_those_that_c
     app = deck(place, record.id, now=NOW)
     async with app.run_test(size=(80, 24)) as pilot:
         await sees(pilot, "FOLLOW")
-        await pilot.press("m")
+        await pilot.press("p")
         await sees(pilot, "No metrics yet", "[metrics]", "loss = ")
         await pilot.press("enter", "tab", ">", "a")
         log(record, 0, b"step 1 loss 0.5\nstep 2 loss 0.25\n")
@@ -122,7 +122,7 @@ async def test_a_loss_that_is_no_number_is_the_news(place: Path) -> None:
     app = deck(place, trained(place, nan=True).id, now=NOW)
     async with app.run_test(size=(120, 40)) as pilot:
         await sees(pilot, "FOLLOW")
-        await pilot.press("m")
+        await pilot.press("p")
         await sees(pilot, "nan", "on 1 of 4 ranks since 61")
 
 
@@ -131,7 +131,7 @@ async def test_a_chosen_metric_stays_chosen_when_others_come_up(place: Path) -> 
     app = deck(place, record.id, now=NOW)
     async with app.run_test(size=(80, 24)) as pilot:
         await sees(pilot, "FOLLOW")
-        await pilot.press("m")
+        await pilot.press("p")
         await sees(pilot, "1/4 loss")
         await pilot.press("tab", "tab", "enter")
         await sees(pilot, "3/4 samples/s")

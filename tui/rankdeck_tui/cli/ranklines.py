@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rankdeck_runs import layout
+from rankdeck_runs.rank_logs import in_attempt
 from rankdeck_runs.sanitise import clean
-from rankdeck_runs.states import RankStatus, RunSnapshot
+from rankdeck_runs.states import RunSnapshot
 from rankdeck_tui.cli import output
 from rankdeck_tui.cli.ansi import coloured
 from rankdeck_tui.cli.tail import Tail
@@ -49,14 +50,14 @@ def rank_sources(
         attempt: of a launcher that starts its ranks again; None: each rank's newest.
     """
     wanted = tuple(streams)
-    found = [_in_attempt(snapshot.ranks[rank], attempt) for rank in ranks]
+    found = [in_attempt(snapshot.ranks[rank], attempt) for rank in ranks]
     return [
         LogSource(
             str(rank.rank),
-            rank.node if rank.attempt < 2 else f"{rank.node}, attempt {rank.attempt}",
+            node_of(rank.node, rank.attempt),
             stream,
             logs / layout.rank_log(rank.rank, stream, rank.attempt),
-            _RANK_COLOURS[rank.rank % len(_RANK_COLOURS)],
+            colour_of(rank.rank),
         )
         for rank in found
         if rank is not None and rank.node
@@ -64,10 +65,14 @@ def rank_sources(
     ]
 
 
-def _in_attempt(rank: RankStatus, attempt: int | None) -> RankStatus | None:
-    if attempt is None or attempt == rank.attempt:
-        return rank
-    return next((past for past in rank.earlier if past.attempt == attempt), None)
+def colour_of(rank: int) -> str:
+    """The colour (SGR) that a rank's lines begin with."""
+    return _RANK_COLOURS[rank % len(_RANK_COLOURS)]
+
+
+def node_of(node: str, attempt: int) -> str:
+    """What is said of where a rank ran, and in which attempt if there were several."""
+    return node if attempt < 2 else f"{node}, attempt {attempt}"
 
 
 def launcher_sources(logs: Path, snapshot: RunSnapshot, streams: Iterable[str]) -> list[LogSource]:

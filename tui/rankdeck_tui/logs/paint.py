@@ -14,6 +14,7 @@ from rankdeck_runs.logs import Line
 from rankdeck_runs.sanitise import Spans, clean
 from rankdeck_runs.sgr import Style as Sgr
 from rankdeck_tui import words
+from rankdeck_tui.logs.headed import HeadedLine
 from rankdeck_tui.logs.pattern import Pattern
 from rankdeck_tui.look import Look
 
@@ -41,7 +42,8 @@ def paint_line(line: Line, look: Look, pattern: Pattern | None, *, current: bool
     # Characters take up to four bytes, and sequences are dropped: cut generously first, then exactly.
     spans = clean(line.data[: LONGEST_SHOWN * 4])
     text = spans.text[:LONGEST_SHOWN]
-    segments = [Segment(text, ink.text)] if not spans.spans else _coloured(spans, text, look)
+    ground = ink.warn if isinstance(line, HeadedLine) and line.remark else ink.text
+    segments = [Segment(text, ground)] if not spans.spans else _coloured(spans, text, look)
     if pattern is not None and (hits := pattern.hits(text)):
         segments = _marked(segments, hits, ink.match)
     if len(spans.text) > LONGEST_SHOWN or cut > LONGEST_SHOWN * 3:

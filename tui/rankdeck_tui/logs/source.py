@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from rankdeck_runs.logs import Line, LogFile
 from rankdeck_runs.sanitise import plain
+from rankdeck_tui.logs.newlines import NewlineCount
 from rankdeck_tui.logs.pattern import Pattern
 
 BATCH: Final = 2_000
@@ -16,15 +17,26 @@ BATCH: Final = 2_000
 
 
 class LineSource(Protocol):
-    """Lines addressed by byte offset."""
+    """Lines addressed by numbers that grow: a file's by byte offset."""
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
+        """The address beyond the last line: bytes of a file."""
 
     @property
     def version(self) -> int:
         """A number that changes when there are other lines than before."""
+
+    @property
+    def pattern(self) -> Pattern | None:
+        """What the lines are filtered by."""
+
+    @property
+    def progress(self) -> tuple[int, float]:
+        """Of a filter: how many lines it keeps so far, and how much of all it has looked at, 0 to 1."""
+
+    def share_before(self, offset: int) -> float:
+        """How much comes before an address, 0 to 1."""
 
     def after(self, offset: int, count: int) -> list[Line]:
         """Up to `count` lines that begin at `offset` or later."""
@@ -32,9 +44,66 @@ class LineSource(Protocol):
     def before(self, offset: int, count: int) -> list[Line]:
         """Up to `count` lines that end at `offset` or before, in order."""
 
+    def close(self) -> None:
+        """End its thread, if it has one."""
+
+
+class Behind(Protocol):
+    """Counts the lines that come after a place."""
+
+    @property
+    def lines(self) -> int:
+        """Counted so far."""
+
+    @property
+    def complete(self) -> bool:
+        """False while some are still to be counted."""
+
+    def start(self, offset: int) -> None:
+        """Count from here."""
+
+    def tick(self) -> bool:
+        """Count what came since; True if there was something."""
+
+
+class Log(Protocol):
+    """What a view shows: one file, or the lines of many."""
+
+    @property
+    def begin(self) -> float | None:
+        """Unix seconds from which on there are lines, where older ones are left out; None: there are all."""
+
+    def source(self, pattern: Pattern | None) -> LineSource:
+        """Its lines, or those that a pattern keeps."""
+
+    def behind(self) -> Behind:
+        """A count of lines."""
+
+    def close(self) -> None:
+        """End its threads."""
+
+
+class FileLog(LogFile):
+    """One log file, all of it."""
+
+    begin: float | None = None
+
+    def source(self, pattern: Pattern | None) -> LineSource:
+        """Its lines, or those that a pattern keeps."""
+        return WholeFile(self) if pattern is None else Filtered(self, pattern)
+
+    def behind(self) -> Behind:
+        """A count of lines."""
+        return NewlineCount(self.path)
+
+    def close(self) -> None:
+        """It has no threads."""
+
 
 class WholeFile:
     """All lines of a file."""
+
+    pattern: Pattern | None = None
 
     def __init__(self, file: LogFile) -> None:
         self.file = file
@@ -49,6 +118,15 @@ class WholeFile:
         """The size: log files only grow."""
         return self.file.size
 
+    @property
+    def progress(self) -> tuple[int, float]:
+        """There is no filter."""
+        return 0, 1.0
+
+    def share_before(self, offset: int) -> float:
+        """How much of the file's bytes comes before an offset, 0 to 1."""
+        return _share(offset, self.file.size)
+
     def after(self, offset: int, count: int) -> list[Line]:
         """Up to `count` lines that begin at `offset` or later."""
         return self.file.after(offset, count)
@@ -56,6 +134,13 @@ class WholeFile:
     def before(self, offset: int, count: int) -> list[Line]:
         """Up to `count` lines that end at `offset` or before, in order."""
         return self.file.before(offset, count)
+
+    def close(self) -> None:
+        """It has no thread."""
+
+
+def _share(offset: int, size: int) -> float:
+    return min(1.0, offset / size) if size else 1.0
 
 
 class Filtered:
@@ -67,7 +152,8 @@ class Filtered:
 
     def __init__(self, file: LogFile, pattern: Pattern) -> None:
         self.file = file
-        self.pattern = pattern
+        self.pattern: Pattern | None = pattern
+        self._keeps = pattern.keeps
         start = file.before(file.size, 1)
         # A last line without its end may still grow, so it counts among what is to come.
         origin = start[0].offset if start else 0
@@ -105,6 +191,15 @@ class Filtered:
     def share(self) -> float:
         """How much of what was there at first was looked at, 0 to 1."""
         return 1.0 - self._back / self._origin if self._origin else 1.0
+
+    @property
+    def progress(self) -> tuple[int, float]:
+        """How many lines are kept so far, and how much was looked at."""
+        return self.found, self.share
+
+    def share_before(self, offset: int) -> float:
+        """How much of the file's bytes comes before an offset, 0 to 1."""
+        return _share(offset, self.file.size)
 
     def after(self, offset: int, count: int) -> list[Line]:
         """Up to `count` kept lines that begin at `offset` or later."""
@@ -144,7 +239,7 @@ class Filtered:
         before = self._front
         self._open_line = None
         for line in self.file.after(self._front, BATCH):
-            kept = self.pattern.keeps(plain(line.data))
+            kept = self._keeps(plain(line.data))
             if line.end >= size and line.end - line.offset == len(line.data):
                 self._open_line = line.offset if kept else None
                 return self._front > before
@@ -158,7 +253,7 @@ class Filtered:
             return False
         lines = self.file.before(self._back, BATCH)
         for line in reversed(lines):
-            if self.pattern.keeps(plain(line.data)):
+            if self._keeps(plain(line.data)):
                 self._older.append(line.offset)
         self._back = lines[0].offset if lines else 0
         return True

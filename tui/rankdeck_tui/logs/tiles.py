@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from textual.geometry import Region
 
-from rankdeck_runs.logs import LogFile
+from rankdeck_tui.logs.source import FileLog, Log
 from rankdeck_tui.logs.view import LogView
 
 NARROWEST: Final = 48
@@ -37,19 +37,34 @@ class Stream(StrEnum):
         return ("out", "err") if self is Stream.BOTH else (str(self),)
 
 
+class Fold(StrEnum):
+    """How a tile shows the lines of many ranks."""
+
+    LINES = "by time"
+    """Each line, in the order of time."""
+    SAME = "folded"
+    """The same line of many ranks once."""
+    ODD = "odd ones"
+    """Only what not all of them said alike."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Whose output a tile shows: a rank's, or that of a launcher on a node."""
+    """Whose output a tile shows: a rank's, that of a launcher on a node, or that of many ranks."""
 
     rank: int | None = None
     node: str = ""
     """Of a launcher."""
     process: int = 0
     """Of a launcher: its index among the node's processes."""
+    many: str = ""
+    """Of many ranks: which ones, as `rank_choice` reads it."""
 
     @property
     def title(self) -> str:
         """Short name."""
+        if self.many:
+            return f"ranks {self.many}" if self.many[0].isdigit() else f"{self.many} ranks"
         return f"rank {self.rank}" if self.rank is not None else f"launcher {self.process}"
 
 
@@ -57,17 +72,29 @@ Locate = Callable[[Target, str], Path]
 """Gives the file of a target's stream (`out` or `err`)."""
 
 
+class Many(Protocol):
+    """Gives the logs of targets that stand for many ranks."""
+
+    def files(self, target: Target, streams: Sequence[str]) -> Sequence[Path]:
+        """All their files: others, once another attempt has begun."""
+
+    def log(self, target: Target, streams: Sequence[str], fold: Fold) -> Log:
+        """Their lines."""
+
+
 class Tile:
     """One tile: a target, and one view for each stream it shows."""
 
-    def __init__(self, target: Target, stream: Stream, locate: Locate) -> None:
+    def __init__(self, target: Target, stream: Stream, locate: Locate, many: Many | None = None) -> None:
         self.target = target
         self.stream = stream
+        self.fold = Fold.LINES
         self.active = 0
         """Which view the keys go to, where both streams are shown."""
         self.views: list[LogView] = []
         self.dirty = True
         self._locate = locate
+        self._many = many
         self._open()
 
     @property
@@ -87,6 +114,12 @@ class Tile:
             self.stream = stream
             self._open()
 
+    def show_fold(self, fold: Fold) -> None:
+        """Show many ranks' lines in another way."""
+        if fold is not self.fold:
+            self.fold = fold
+            self._open()
+
     def look_again(self) -> None:
         """Go on with the rank's newest attempt, if another one has begun."""
         if self._paths != self._located():
@@ -101,7 +134,10 @@ class Tile:
         old = self.views[0] if self.views else None
         self.close()
         self._paths = self._located()
-        self.views = [LogView(LogFile(path)) for path in self._paths]
+        if self.target.many and self._many is not None:
+            self.views = [LogView(self._many.log(self.target, self.stream.files, self.fold))]
+        else:
+            self.views = [LogView(FileLog(path)) for path in self._paths]
         self.active = 0
         self.dirty = True
         if old is not None:
@@ -111,6 +147,8 @@ class Tile:
                 view.set_query(old.query)
 
     def _located(self) -> list[Path]:
+        if self.target.many and self._many is not None:
+            return list(self._many.files(self.target, self.stream.files))
         return [self._locate(self.target, name) for name in self.stream.files]
 
 

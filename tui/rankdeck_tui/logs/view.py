@@ -8,11 +8,11 @@ from typing import Final
 
 from textual.strip import Strip
 
-from rankdeck_runs.logs import Line, LogFile
-from rankdeck_tui.logs.newlines import NewlineCount
+from rankdeck_runs.logs import Line
+from rankdeck_tui.logs.headed import HeadedLine, head_of
 from rankdeck_tui.logs.paint import paint_line
 from rankdeck_tui.logs.pattern import Pattern
-from rankdeck_tui.logs.source import Filtered, LineSource, WholeFile, find
+from rankdeck_tui.logs.source import Behind, LineSource, Log, find
 from rankdeck_tui.look import Look
 
 CACHED_LINES: Final = 400
@@ -29,9 +29,9 @@ class LogView:
     The place is the offset of the first line in view, and how many of its wrapped rows are above the view.
     """
 
-    def __init__(self, file: LogFile) -> None:
-        self.file = file
-        self.source: LineSource = WholeFile(file)
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.source: LineSource = log.source(None)
         self.follow = True
         self.wrap = False
         self.left = 0
@@ -41,7 +41,7 @@ class LogView:
         """Where the search stands."""
         self.no_hit = ""
         """Why the last search went nowhere; shown until the next key."""
-        self.behind = NewlineCount(file.path)
+        self.behind: Behind = log.behind()
         """Lines that came since following was left."""
         self._top = 0
         self._skip = 0
@@ -51,7 +51,7 @@ class LogView:
         self._width = 1
         self._height = 1
         self._seen: tuple[int, int] | None = None
-        self._cache: dict[tuple[int, int], Strip] = {}
+        self._cache: dict[tuple[int, int, bytes], Strip] = {}
         self._search: Future[Line | None] | None = None
         self._give_up = threading.Event()
         self._backwards = False
@@ -61,7 +61,7 @@ class LogView:
     def tick(self) -> bool:
         """Look for new bytes and finished searches; True if the picture has changed."""
         changed = self._take_hit()
-        seen = (self.source.version, self.file.size)
+        seen = (self.source.version, self.source.size)
         if seen != self._seen:
             changed = (
                 changed or self.follow or self._seen is None or self._shows_end() or self.filter is not None
@@ -89,18 +89,17 @@ class LogView:
     @property
     def filter(self) -> Pattern | None:
         """What the lines are filtered by."""
-        return self.source.pattern if isinstance(self.source, Filtered) else None
+        return self.source.pattern
 
     @property
     def place(self) -> float:
         """Where the view is, 0 (the beginning) to 1 (the end)."""
-        size = self.file.size
-        return 1.0 if self.follow or not size else min(1.0, self._top / size)
+        return 1.0 if self.follow else self.source.share_before(self._top)
 
     @property
     def ends_in_view(self) -> bool:
         """Whether the last line is in view."""
-        return self.follow or self._end_of_view() >= self.file.size
+        return self.follow or self._end_of_view() >= self.source.size
 
     @property
     def all_in_view(self) -> bool:
@@ -144,7 +143,7 @@ class LogView:
         """Stay where the view is."""
         if self.follow:
             self.follow = False
-            self.behind.start(self.file.size)
+            self.behind.start(self.source.size)
 
     def toggle_wrap(self) -> None:
         """Wrap long lines, or cut them."""
@@ -161,13 +160,10 @@ class LogView:
 
     def set_filter(self, pattern: Pattern | None) -> None:
         """Show only the lines that the pattern keeps; None: all."""
-        if isinstance(self.source, Filtered):
-            if self.source.pattern == pattern:
-                return
-            self.source.close()
-        elif pattern is None:
+        if self.source.pattern == pattern:
             return
-        self.source = Filtered(self.file, pattern) if pattern else WholeFile(self.file)
+        self.source.close()
+        self.source = self.log.source(pattern)
         self._skip = 0
         self._forget()
 
@@ -188,7 +184,7 @@ class LogView:
             start = self.hit.offset if backwards else self.hit.end
         elif backwards:
             # The first search looks back from what is in view: the newest hit is the one that is wanted.
-            start = self.file.size if self.follow else self._end_of_view()
+            start = self.source.size if self.follow else self._end_of_view()
         else:
             start = self._top
         give_up = self._give_up = threading.Event()
@@ -205,8 +201,8 @@ class LogView:
     def close(self) -> None:
         """End threads."""
         self.cancel_search()
-        if isinstance(self.source, Filtered):
-            self.source.close()
+        self.source.close()
+        self.log.close()
 
     # How the place is kept.
 
@@ -243,14 +239,15 @@ class LogView:
 
     def _end_of_view(self) -> int:
         lines = self.source.after(self._top, self._height)
-        return lines[-1].end if lines else self.file.size
+        return lines[-1].end if lines else self.source.size
 
     def _shows_end(self) -> bool:
         """Whether new lines would come into view although it does not follow."""
         return len(self.source.after(self._top, self._height)) < self._height
 
     def _strip(self, line: Line, look: Look) -> Strip:
-        key = (line.offset, line.end)
+        # A folded line's words change while it stays where it is: more ranks say it.
+        key = (line.offset, line.end, line.data if isinstance(line, HeadedLine) else b"")
         strip = self._cache.get(key)
         if strip is None:
             if len(self._cache) > CACHED_LINES:
@@ -260,21 +257,31 @@ class LogView:
         return strip
 
     def _wrapped(self, line: Line, look: Look) -> list[Strip]:
-        """The line's rows, each exactly as wide as the view."""
+        """The line's rows, each exactly as wide as the view; what stands before it stays in view."""
+        head = head_of(line, look)
+        if head is None:
+            return self._body(line, look, self._width)
+        room = max(1, self._width - head.cell_length)
+        first, *more = self._body(line, look, room)
+        blank = Strip.blank(head.cell_length, look.ink.text)
+        rows = [Strip.join([head, first]), *(Strip.join([blank, row]) for row in more)]
+        return [row.adjust_cell_length(self._width, look.ink.text) for row in rows]
+
+    def _body(self, line: Line, look: Look, width: int) -> list[Strip]:
         strip = self._strip(line, look)
         fill = look.ink.text
         if not self.wrap:
-            return [strip.crop_extend(self.left, self.left + self._width, fill)]
+            return [strip.crop_extend(self.left, self.left + width, fill)]
         length = strip.cell_length
-        if length <= self._width:
-            return [strip.extend_cell_length(self._width, fill)]
-        cuts = [*range(self._width, length, self._width), length]
-        return [piece.adjust_cell_length(self._width, fill) for piece in strip.divide(cuts)]
+        if length <= width:
+            return [strip.extend_cell_length(width, fill)]
+        cuts = [*range(width, length, width), length]
+        return [piece.adjust_cell_length(width, fill) for piece in strip.divide(cuts)]
 
     def _last_rows(self, look: Look) -> list[Strip]:
         rows: list[Strip] = []
         self._top, self._skip = 0, 0
-        for line in reversed(self.source.before(self.file.size, self._height)):
+        for line in reversed(self.source.before(self.source.size, self._height)):
             wrapped = self._wrapped(line, look)
             rows[:0] = wrapped
             self._top = line.offset

@@ -38,7 +38,7 @@ class MetricsScreen(DeckScreen):
             self.shown = shown
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,m", "dismiss", "back", tooltip="Back to the run", id="always.back"),
+        Binding("escape,q,p", "dismiss", "back", tooltip="Back to the run", id="always.back"),
     ]
 
     def __init__(self, live: LiveRun, rank: int | None = None) -> None:

@@ -18,14 +18,14 @@ from rankdeck_runs.states import RunSnapshot
 from rankdeck_tui.logs.of_run import RunLogs
 from rankdeck_tui.logs.tiles import Stream, Target
 from rankdeck_tui.screens import run_keys, run_titles
-from rankdeck_tui.screens.base import DeckScreen
 from rankdeck_tui.screens.run_ages import Ages
 from rankdeck_tui.screens.run_logs_wanted import last_words_of, launcher_of, proofs_of
+from rankdeck_tui.screens.run_merged import MergedScreen
 from rankdeck_tui.widgets.banner import Banner
 from rankdeck_tui.widgets.bars import KeyBar, TitleBar
 from rankdeck_tui.widgets.event_feed import EventFeed
 from rankdeck_tui.widgets.lines import Lines
-from rankdeck_tui.widgets.log_board import Arrangement, Ask, LogBoard
+from rankdeck_tui.widgets.log_board import Arrangement, LogBoard
 from rankdeck_tui.widgets.node_lines import node_lines
 from rankdeck_tui.widgets.prompt import Prompt
 from rankdeck_tui.widgets.rank_grid import RankGrid
@@ -41,7 +41,7 @@ LOWEST_SHARED = 15
 """Rows of a narrow screen that holds title, banner, grid and keys, and a tile that shows anything."""
 
 
-class RunScreen(DeckScreen):
+class RunScreen(MergedScreen):
     """One run."""
 
     class Attached(Message):
@@ -207,6 +207,11 @@ class RunScreen(DeckScreen):
         if not message.stay:
             board.focus()
 
+    def show_logs(self) -> None:
+        """Bring the logs into view and give them the keys."""
+        self._go_to_tab(0)
+        self.board.focus()
+
     def action_split(self) -> None:
         """A tile for the rank under the cursor; if it has one, for the next rank that has none."""
         board, grid = self.board, self.query_one(RankGrid)
@@ -216,35 +221,9 @@ class RunScreen(DeckScreen):
         free = next((rank for rank in ranks if rank not in shown), grid.cursor)
         board.open(Target(free), split=True)
 
-    @on(LogBoard.TargetsChanged)
-    def _watch(self) -> None:
-        if self.live is not None:
-            shown = self.board.targets()
-            self.live.watch([target.rank for target in shown if target.rank is not None])
-
     @on(LogBoard.Left)
     def _leave_board(self, message: LogBoard.Left) -> None:
         self.action_pane(message.step)
-
-    @on(LogBoard.TextWanted)
-    def _ask_text(self, message: LogBoard.TextWanted) -> None:
-        hint = (
-            "!text inverts  enter keep  esc clear"
-            if message.ask is Ask.FILTER
-            else "enter searches back  esc clear"
-        )
-        self.query_one(Prompt).ask(str(message.ask), message.text, hint, back_to=self.board)
-
-    @on(Prompt.Typed)
-    def _typed(self, message: Prompt.Typed) -> None:
-        self.board.set_text(Ask(message.purpose), message.text)
-
-    @on(Prompt.Ended)
-    def _ended(self, message: Prompt.Ended) -> None:
-        board = self.board
-        board.set_text(Ask(message.purpose), message.text)
-        if message.kept and message.purpose == Ask.SEARCH and message.text:
-            board.action_search(True)
 
     # Keys.
 

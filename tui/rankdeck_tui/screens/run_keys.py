@@ -14,9 +14,7 @@ BINDINGS: list[BindingType] = [
         tooltip="Open the logs of the next failed or lost rank",
         id="run.next_bad",
     ),
-    Binding(
-        "m", "metrics", "metrics", tooltip="Loss and other numbers of the logs as plots", id="run.metrics"
-    ),
+    Binding("p", "metrics", "plots", tooltip="Loss and other numbers of the logs as plots", id="run.metrics"),
     Binding(
         "f",
         "full",
@@ -53,6 +51,17 @@ BINDINGS: list[BindingType] = [
     Binding("right_square_bracket", "tab(1)", "Next tab (narrow)", show=False, id="run.next_tab"),
     Binding("R", "repeat(True)", "Launch again from the record", show=False, id="run.repeat"),
     Binding("c", "repeat(False)", "Change values, then launch again", show=False, id="run.change"),
+    Binding(
+        "m", "merged", "all ranks", tooltip="The lines of all ranks in the order of time", id="run.merged"
+    ),
+    Binding(
+        "M",
+        "merged_ranks",
+        "some ranks",
+        show=False,
+        tooltip="The lines of some: 0,3-5, node:NAME, failed",
+        id="run.merged_ranks",
+    ),
     Binding("s", "split", "split", tooltip="Add a tile for the rank under the cursor", id="run.split"),
     Binding("tab", "pane(1)", "pane", tooltip="To ranks, logs, nodes, events in turn", id="run.next_pane"),
     Binding("shift+tab", "pane(-1)", "Previous pane", show=False, id="run.previous_pane"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.events import Click, MouseScrollDown, MouseScrollLeft, MouseScrollRight, MouseScrollUp
 from textual.geometry import Region
 from textual.message import Message
@@ -13,9 +13,9 @@ from textual.strip import Strip
 
 from rankdeck_tui.logs.of_run import RunLogs
 from rankdeck_tui.logs.pattern import Pattern
-from rankdeck_tui.logs.tiles import MOST_TILES, Stream, Target, Tile, band_rows, rectangles
+from rankdeck_tui.logs.tiles import MOST_TILES, Fold, Stream, Target, Tile, band_rows, rectangles
 from rankdeck_tui.logs.view import LogView
-from rankdeck_tui.widgets import tile_painting
+from rankdeck_tui.widgets import log_keys, tile_painting
 from rankdeck_tui.widgets.painted import Painted
 
 LOWEST = 5
@@ -31,6 +31,8 @@ class Ask(StrEnum):
 
     FILTER = "filter"
     SEARCH = "search"
+    RANKS = "ranks"
+    """Of many: which ones. Read by the screen."""
 
 
 class LogBoard(Painted, can_focus=True):
@@ -57,42 +59,7 @@ class LogBoard(Painted, can_focus=True):
             super().__init__()
             self.step = step
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("G,end,F", "to_end", "follow", tooltip="To the end, and follow what comes", id="log.follow"),
-        Binding(
-            "slash", "ask('filter')", "filter", tooltip="Show only matching lines; ! inverts", id="log.filter"
-        ),
-        Binding(
-            "n",
-            "search(False)",
-            "search",
-            tooltip="To the next hit below; asks for a text first",
-            id="log.next",
-        ),
-        Binding(
-            "N",
-            "search(True)",
-            "Previous hit",
-            show=False,
-            tooltip="To the next hit above",
-            id="log.previous",
-        ),
-        Binding("ctrl+f", "ask('search')", "Search for another text", show=False, id="log.search"),
-        Binding("w", "wrap", "wrap", tooltip="Wrap long lines, or cut them", id="log.wrap"),
-        Binding("o", "stream", "out/err", tooltip="Show stdout, stderr or both", id="log.stream"),
-        Binding("c,X", "close_tile", "close tile", show=False, tooltip="Close this tile", id="log.close"),
-        Binding("tab", "next_tile(1)", "Next tile", show=False, id="log.next_tile"),
-        Binding("shift+tab", "next_tile(-1)", "Previous tile", show=False, id="log.previous_tile"),
-        Binding("up,k", "scroll(-1)", "Up", show=False, id="log.up"),
-        Binding("down,j", "scroll(1)", "Down", show=False, id="log.down"),
-        Binding("pageup,b", "page(-1.0)", "Page up", show=False, id="log.page_up"),
-        Binding("pagedown,space", "page(1.0)", "Page down", show=False, id="log.page_down"),
-        Binding("u", "page(-0.5)", "Half a page up", show=False, id="log.half_up"),
-        Binding("d", "page(0.5)", "Half a page down", show=False, id="log.half_down"),
-        Binding("left,h", "sideways(-16)", "Left", show=False, id="log.left"),
-        Binding("right,l", "sideways(16)", "Right", show=False, id="log.right"),
-        Binding("g,home", "to_start", "Beginning", show=False, id="log.start"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = log_keys.BINDINGS
 
     def __init__(self, logs: RunLogs, *, id: str | None = None) -> None:
         """Make an empty board.
@@ -145,7 +112,7 @@ class LogBoard(Painted, can_focus=True):
         """
         if self.tile is None or (split and len(self.tiles) < MOST_TILES):
             place = self.focused_tile + 1 if self.tiles else 0
-            self.tiles.insert(place, Tile(target, stream or Stream.OUT, self._logs.path))
+            self.tiles.insert(place, Tile(target, stream or Stream.OUT, self._logs.path, self._logs))
             self.focused_tile = place
         elif split:
             self.notify(f"At most {MOST_TILES} tiles: close one first (c).", markup=False)
@@ -155,6 +122,7 @@ class LogBoard(Painted, can_focus=True):
             if stream is not None:
                 self.tile.show_stream(stream)
         self.repaint()
+        self.refresh_bindings()
         self.post_message(self.TargetsChanged())
 
     def bring(self, target: Target, stream: Stream) -> None:
@@ -163,6 +131,15 @@ class LogBoard(Painted, can_focus=True):
             if tile.target == target:
                 self.focused_tile = index
         self.open(target, stream=stream)
+
+    def keep_one(self) -> None:
+        """Close all tiles but the one with the keys."""
+        for tile in self.tiles:
+            if tile is not self.tile:
+                tile.close()
+                self._pictures.pop(id(tile), None)
+        self.tiles = self.tiles[self.focused_tile : self.focused_tile + 1]
+        self.focused_tile = 0
 
     def show_line(self, target: Target, stream: Stream, offset: int) -> None:
         """Show a log at the line that begins at a byte offset."""
@@ -191,7 +168,7 @@ class LogBoard(Painted, can_focus=True):
     def set_text(self, ask: Ask, text: str) -> None:
         """Take a filter or search text for the focused tile, as it is typed."""
         tile = self.tile
-        if tile is None:
+        if tile is None or ask is Ask.RANKS:
             return
         pattern = Pattern.parse(text, invertible=ask is Ask.FILTER)
         for view in tile.views:
@@ -306,6 +283,24 @@ class LogBoard(Painted, can_focus=True):
             self.tile.show_stream(self.tile.stream.next)
             self._repaint_tiles()
 
+    def action_fold(self) -> None:
+        """The same lines of many ranks once, or each in the order of time."""
+        self._show_fold(Fold.SAME)
+
+    def action_odd(self) -> None:
+        """Only what not all ranks said alike, or all."""
+        self._show_fold(Fold.ODD)
+
+    def _show_fold(self, fold: Fold) -> None:
+        tile = self.tile
+        if tile is None or not tile.target.many:
+            self.notify("Folding is for the lines of many ranks: m shows them.", markup=False)
+            return
+        before = Fold.SAME if fold is Fold.ODD else Fold.LINES
+        tile.show_fold(before if tile.fold is fold else fold)
+        self._repaint_tiles()
+        self.refresh_bindings()
+
     def action_ask(self, ask: str) -> None:
         """Have a text typed."""
         if self.view:
@@ -345,6 +340,7 @@ class LogBoard(Painted, can_focus=True):
             entered = self.tiles[self.focused_tile]
             entered.active = 0 if step > 0 else len(entered.views) - 1
             self.repaint()
+            self.refresh_bindings()
         else:
             self.post_message(self.Left(step))
 
@@ -352,6 +348,7 @@ class LogBoard(Painted, can_focus=True):
         """From the last tile to the first, or the other way."""
         self.focused_tile = 0 if step > 0 else max(0, len(self.tiles) - 1)
         self.repaint()
+        self.refresh_bindings()
 
     # Mouse.
 
@@ -364,6 +361,7 @@ class LogBoard(Painted, can_focus=True):
         if index is not None and index != self.focused_tile:
             self.focused_tile = index
             self.repaint()
+            self.refresh_bindings()
 
     def _wheel(self, x: int, y: int, rows: int) -> None:
         index = self._tile_at(x, y)

@@ -6,7 +6,7 @@ from rich.segment import Segment
 from textual.geometry import Size
 from textual.strip import Strip
 
-from rankdeck_tui.logs.source import Filtered
+from rankdeck_tui import words
 from rankdeck_tui.logs.tiles import Tile
 from rankdeck_tui.logs.view import LogView
 from rankdeck_tui.look import Look, draw
@@ -48,6 +48,9 @@ def paint(
     title += [dot, (place, ink.dim)] if place else []
     title += [dot, *about] if about else []
     title += [dot, (str(tile.stream), ink.text)]
+    title += [dot, (str(tile.fold), ink.text)] if tile.target.many else []
+    begin = tile.view.log.begin
+    title += [dot, (f"since {words.clock(begin)}", ink.warn)] if begin is not None else []
     rows: list[Strip] = []
     if len(tile.views) == 1:
         rows = _view_rows(tile.view, width, height, look, nothing)
@@ -77,7 +80,7 @@ def _view_rows(view: LogView, width: int, height: int, look: Look, nothing: str)
     if rows:
         return rows
     text = nothing
-    if view.filter is not None and view.file.size:
+    if view.filter is not None and view.source.size:
         text = f"No line {'without' if view.filter.inverted else 'with'} {view.filter.text!r} so far."
     return [draw.line([(" " + text, look.ink.dim)], width, look.ink.text)]
 
@@ -87,12 +90,12 @@ def _status(view: LogView, look: Look, ended: bool) -> list[Part]:
     ink = look.ink
     parts: list[Part] = []
     gap: Part = ("  ", ink.text)
-    if isinstance(view.source, Filtered):
-        share = view.source.share
+    if view.filter is not None:
+        found, share = view.source.progress
         progress = "" if share >= 1 else f" {share:.0%} read"
         parts += [
-            (f"/{view.source.pattern.typed}", ink.accent),
-            (f" {view.source.found:,}{progress}", ink.dim),
+            (f"/{view.filter.typed}", ink.accent),
+            (f" {found:,}{progress}", ink.dim),
             gap,
         ]
     if view.no_hit:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from rankdeck_profiles.errors import RankdeckError
 from rankdeck_runs import layout
-from rankdeck_tui.cli import wording
+from rankdeck_runs.rank_logs import clock_skews, timed_logs
+from rankdeck_tui import rank_choice
 from rankdeck_tui.cli.exits import EXIT_INTERRUPTED, EXIT_UNREACHED
+from rankdeck_tui.cli.folding import print_folded
 from rankdeck_tui.cli.follow import End, View, follow
 from rankdeck_tui.cli.interrupts import Choice, Interrupts
 from rankdeck_tui.cli.merging import print_merged
-from rankdeck_tui.cli.parser import add_run
+from rankdeck_tui.cli.parser import add_json, add_run
 from rankdeck_tui.cli.surroundings import engine, run_home
 from rankdeck_tui.cli.syncing import synced
 from rankdeck_tui.cli.views import LinesView, RawView
@@ -38,7 +40,7 @@ class LogsError(RankdeckError):
 def configure(parser: CommandParser) -> None:
     """Adds the arguments."""
     add_run(parser)
-    parser.add_argument("--rank", metavar="RANKS", help="only these ranks, e.g. 0,3-5")
+    parser.add_argument("--rank", metavar="RANKS", help="only these: 0,3-5, node:NAME or failed")
     parser.add_argument("--stream", choices=STREAMS, help="only stdout or only stderr")
     parser.add_argument(
         "--attempt",
@@ -53,6 +55,11 @@ def configure(parser: CommandParser) -> None:
     parser.add_argument(
         "--merge", action="store_true", help="lines of all ranks in the order of time, each with its time"
     )
+    parser.add_argument(
+        "--fold", action="store_true", help="the same line, or traceback, of many ranks once, with its ranks"
+    )
+    parser.add_argument("--odd", action="store_true", help="with --fold: only what not all ranks said alike")
+    add_json(parser, "with --fold: one JSON document")
     parser.add_argument("--raw", action="store_true", help="exact bytes; needs one rank and one stream")
 
 
@@ -73,12 +80,7 @@ def run(args: Namespace) -> int:
         raise LogsError(
             "--raw prints everything, so --grep can't choose lines", "pipe the output into grep instead"
         )
-    if args.merge and (args.raw or args.follow):
-        other = "--raw" if args.raw else "--follow"
-        raise LogsError(
-            f"--merge and {other} do not go together",
-            "--follow prints lines as they come; --merge puts those that are there in the order of time",
-        )
+    _check_together(args)
     streams = STREAMS if args.stream is None else (args.stream,)
     logs = record.logs_path
     view: View
@@ -86,9 +88,14 @@ def run(args: Namespace) -> int:
         view = RawView(logs / layout.rank_log(ranks[0], streams[0], _attempt(args, snapshot)))
     else:
         view = LinesView(logs, ranks if args.rank else None, streams, pattern, args.attempt)
-    if args.merge:
+    if args.merge or args.fold:
         whole = synced(record, snapshot)
-        print_merged(record, record.snapshot(), ranks, streams, pattern, args.attempt)
+        skews = clock_skews(record.events_path)
+        timed = timed_logs(logs, record.snapshot(), ranks, streams, skews, args.attempt)
+        if args.fold:
+            print_folded(timed, ranks, pattern, odd_only=args.odd, as_json=args.json)
+        else:
+            print_merged(timed, pattern)
         return 0 if whole else EXIT_UNREACHED
     if args.follow and not snapshot.complete:
         return _follow(record, view)
@@ -97,9 +104,19 @@ def run(args: Namespace) -> int:
     return 0 if whole else EXIT_UNREACHED
 
 
+def _check_together(args: Namespace) -> None:
+    sorting = "--fold" if args.fold else "--merge"
+    if (args.merge or args.fold) and (args.raw or args.follow):
+        raise LogsError(
+            f"{sorting} and {'--raw' if args.raw else '--follow'} do not go together",
+            f"--follow prints lines as they come; {sorting} takes those that are there",
+        )
+    if not args.fold and (args.odd or args.json):
+        raise LogsError(f"{'--odd' if args.odd else '--json'} is of use only with --fold", "add --fold")
+
+
 def _ranks(args: Namespace, snapshot: RunSnapshot) -> tuple[int, ...]:
-    known = range(len(snapshot.ranks))
-    return tuple(known) if args.rank is None else wording.ranks_of(args.rank, known)
+    return tuple(range(len(snapshot.ranks))) if args.rank is None else rank_choice.chosen(args.rank, snapshot)
 
 
 def _attempt(args: Namespace, snapshot: RunSnapshot) -> int:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from rankdeck_runs.metrics.book import MetricsBook
 from rankdeck_runs.metrics.stats import Summary, json_number, summarise, written
 from rankdeck_tui import words
-from rankdeck_tui.cli import output, wording
+from rankdeck_tui.cli import output
 from rankdeck_tui.cli.exits import EXIT_WRONG
 from rankdeck_tui.cli.parser import add_json, add_run
 from rankdeck_tui.cli.surroundings import run_home
 from rankdeck_tui.cli.syncing import synced
+from rankdeck_tui.rank_choice import chosen
 
 if TYPE_CHECKING:
     from rankdeck_runs.metrics.series import Series
@@ -48,8 +49,7 @@ def run(args: Namespace) -> int:
     if not args.offline and not snapshot.complete:
         synced(record, snapshot)
         snapshot = record.snapshot()
-    known = range(len(snapshot.ranks))
-    ranks = set(known if args.ranks is None else wording.ranks_of(args.ranks, known))
+    ranks = set(range(len(snapshot.ranks)) if args.ranks is None else chosen(args.ranks, snapshot))
     book = MetricsBook(record.path)
     if not book.update(seconds=SECONDS):
         output.warning("not all of the logs has been read yet; the same command goes on where this one ended")
