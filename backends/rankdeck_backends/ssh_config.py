@@ -120,8 +120,8 @@ class SshConfig:
             _strings(config.get("CertificateFile")),
             only_these=bool(config.get("IdentitiesOnly")),
         )
-        user_files = expand(_strings(config.get("UserKnownHostsFile")) or USER_FILES)
-        files = user_files + expand(_strings(config.get("GlobalKnownHostsFile")) or GLOBAL_FILES)
+        user_files = _known_hosts_files(config.get("UserKnownHostsFile"), USER_FILES)
+        files = user_files + _known_hosts_files(config.get("GlobalKnownHostsFile"), GLOBAL_FILES)
         alias = cast("str | None", config.get("HostKeyAlias"))
 
         def trust(host: str, at: int) -> Trust:
@@ -160,6 +160,9 @@ class SshConfig:
         options = asyncssh.SSHClientConnectionOptions(
             options=base,
             config=None,
+            reload=False,  # of a second reading: it would forget all that the config says
+            canonical=False,
+            final=False,
             **wanted,
             **_agent_options(keys, agent_path),
             compression_algs=None,
@@ -205,6 +208,11 @@ class SshConfig:
             f"{user}@{name}" if user else name,
         ]
         return shlex.join(words)
+
+
+def _known_hosts_files(named: object, usual: Sequence[str]) -> tuple[Path, ...]:
+    """The files of a key of the config; where it says `none` there are none, and not the usual ones."""
+    return expand(usual if named is None else _strings(named))
 
 
 def _new_keys_file(user_files: Sequence[Path]) -> Path | None:

@@ -204,6 +204,9 @@ def _host_key(node: str, settings: HostSettings, seen: Seen, error: Exception) -
             hint = "add the authority to known_hosts (@cert-authority)"
         return NodeError(node, Step.HOST_KEY, what, hint)
     changed = trust.same_type(key)
+    if here := [entry.place for entry in changed if entry.key == key]:
+        why = f"the host key of {settings.target} is in {', '.join(here)}, and was refused: {_reason(error)}"
+        return NodeError(node, Step.HOST_KEY, why, f"see what ssh says: `{settings.command_line}`")
     if changed:
         known = "; ".join(f"{_fingerprint(entry.key)} in {entry.place}" for entry in changed)
         remove = "; ".join(

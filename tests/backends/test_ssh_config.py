@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import asyncssh
 import pytest
 
 from rankdeck_backends import ssh_manners
@@ -31,6 +32,7 @@ CONFIGS = {
     "jump before command": "Host *\n  ProxyJump a@j1:22,j2\n  ProxyCommand nc\n",
     "command before jump": "Host *\n  ProxyCommand nc # x\n  ProxyJump gate\n",
     "final": "Host gpu1\n  HostName x.org\nMatch final host x.org\n  User fin\n",
+    "final for all": "Host gpu1\n  HostName 192.0.2.1\n  User bob\n  Port 5\nMatch final all\n  LogLevel ERROR\n",
     "canonical": "Match canonical all\n  User can\nMatch final all\n  Port 44\n",
     "minutes": "Host gpu1\n  ConnectTimeout 2m\nHost gpu2\n  ConnectTimeout 1h2M3\nHost *\n"
     "  ConnectTimeout none\n  ServerAliveInterval 1m\n",
@@ -62,6 +64,9 @@ def test_the_same_as_ssh_says(read, name: str) -> None:
         told = dict(reversed([line.split(" ", 1) for line in done.stdout.splitlines() if " " in line]))
         timeout = told.get("connecttimeout", "none")
         assert (found.host, found.user, found.port) == (told["hostname"], told["user"], int(told["port"]))
+        login = found.options
+        assert (login.host, login.username, login.port) == (found.host, found.user, found.port)
+        assert not login.config.has_match_final(), "asyncssh would read its config anew: there is none"
         assert (found.jump, found.proxy_command) == (told.get("proxyjump"), told.get("proxycommand"))
         assert found.timeout == (None if timeout == "none" else float(timeout))
         assert found.host_key_alias == told.get("hostkeyalias")
@@ -80,6 +85,16 @@ def test_a_config_is_bytes_to_ssh_and_here(read) -> None:
 def test_a_known_hosts_file_is_named_with_tokens(read, tmp_path: Path) -> None:
     found = read("UserKnownHostsFile ~/.ssh/of_%h %d/more\n", "gpu1")
     assert found.known_hosts_file == tmp_path / ".ssh" / "of_gpu1"
+
+
+def test_no_known_hosts_file_is_none(read, tmp_path: Path) -> None:
+    (tmp_path / ".ssh").mkdir()
+    key = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode()
+    (tmp_path / ".ssh" / "known_hosts").write_text(f"gpu1 {key}")
+    assert len(read("GlobalKnownHostsFile none\n", "gpu1").trust("gpu1", 22).known) == 1
+    found = read("UserKnownHostsFile none\nGlobalKnownHostsFile none\n", "gpu1")
+    assert found.known_hosts_file is None
+    assert found.trust("gpu1", 22).known == ()
 
 
 def test_how_to_ask_may_stand_in_a_final_block(tmp_path: Path) -> None:

@@ -35,6 +35,19 @@ async def test_nodes_behind_a_jump_host_share_one_connection_to_it(sshd, stand_i
         await backend.close()
 
 
+@pytest.mark.parametrize("jump", [False, True])
+async def test_a_site_s_final_block_changes_no_address(sshd, stand_in_agent, jump):
+    """As in /etc/ssh/ssh_config.d/50-redhat.conf: asyncssh reads its config a second time for it."""
+    stand_in_agent()
+    if jump:
+        with_jump(sshd)
+    with sshd.ssh_config.open("a") as config:
+        config.write("Match final all\n  GSSAPIAuthentication no\n")
+    connection = await open_one()
+    assert (await connection.request("echo", say=1)).header["said"] == 1
+    await connection.close()
+
+
 async def test_a_jump_host_that_is_not_known_is_the_one_named(sshd):
     with_jump(sshd)
     sshd.ssh_config.write_text(sshd.ssh_config.read_text().replace(str(sshd.known_hosts), "/dev/null"))
