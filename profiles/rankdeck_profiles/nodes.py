@@ -5,11 +5,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from rankdeck_profiles import ranges
 from rankdeck_profiles.errors import PoolError
+from rankdeck_profiles.matching import short
 from rankdeck_profiles.model import PoolNode
 
 ALLOWED = (
@@ -228,12 +229,21 @@ def _members(group: str) -> list[str]:
     return groups.members(group)
 
 
-def _calculated(entry: str, expression: str) -> list[str]:
-    """The nodes of `gpu[001-009]!gpu003`: left to right as ClusterShell does, but in the order written."""
+def calculated(entry: str, expression: str, names: Callable[[str], Iterable[str]]) -> list[str]:
+    """The nodes of `gpu[001-009]!gpu003`: left to right as ClusterShell does, but in the order written.
+
+    Args:
+        entry: what it stands in, for messages.
+        expression: names, ranges and groups between operators.
+        names: what one of them stands for; a node has to have the same name each time.
+
+    Raises:
+        NodeSyntaxError: no node is left.
+    """
     first, *further = re.split(f"([{re.escape(OPERATORS)}])", expression)
-    found = dict.fromkeys(_operand(entry, first))
+    found = dict.fromkeys(names(first))
     for operator, text in zip(further[::2], further[1::2], strict=True):
-        other = dict.fromkeys(_operand(entry, text))
+        other = dict.fromkeys(names(text))
         if operator == "&":
             found = {name: None for name in found if name in other}
         else:
@@ -244,7 +254,27 @@ def _calculated(entry: str, expression: str) -> list[str]:
     return list(found)
 
 
-def _operand(entry: str, text: str) -> list[str]:
+def _calculated(entry: str, expression: str) -> list[str]:
+    """Of an entry of a pool: `gpu3` there is the `gpu3.cluster.example.org` that was named before."""
+    spelled: dict[str, str] = {}
+
+    def names(text: str) -> list[str]:
+        named = []
+        for name in operand(entry, text):
+            before = spelled.setdefault(short(name), name)
+            named.append(before if short(name) in (name, before) else name)
+        return named
+
+    return calculated(entry, expression, names)
+
+
+def operand(entry: str, text: str) -> list[str]:
+    """The names that stand for one side of an operator.
+
+    Raises:
+        NodeSyntaxError: it is no name, range or group.
+        GroupError: there is no such group.
+    """
     if is_group(text):
         return _members(text)
     if not _RANGE.fullmatch(text):

@@ -14,7 +14,7 @@ from rankdeck_profiles import ranges
 from rankdeck_profiles.errors import PoolError
 from rankdeck_profiles.matching import Nodes, UnknownNodeError
 from rankdeck_profiles.model import Pool, PoolNode, Profile
-from rankdeck_profiles.nodes import OPERATORS, expand, numbers
+from rankdeck_profiles.nodes import OPERATORS, calculated, expand, is_group, numbers, operand
 
 Slots = tuple[int, ...] | None
 """GPUs of one node by their numbers; None: all of it."""
@@ -127,11 +127,25 @@ def _nodes_of(known: Nodes, names: list[str]) -> list[PoolNode]:
     """The nodes that names, ranges and groups stand for, each once. Of a group, those that the pool has."""
     found: dict[str, PoolNode] = {}
     for name in names:
-        hosts = _expanded(name)
-        has_group = name.startswith("@") or ("@" in name and _is_calculated(name))
-        members = _of_group(known, name, hosts) if has_group else [known.find(host) for host in hosts]
+        members = _members(known, name) if not _is_calculated(name) else _calculated(known, name)
         found.update((node.name, node) for node in members)
     return list(found.values())
+
+
+def _members(known: Nodes, name: str) -> list[PoolNode]:
+    hosts = _expanded(name)
+    return _of_group(known, name, hosts) if name.startswith("@") else [known.find(host) for host in hosts]
+
+
+def _calculated(known: Nodes, expression: str) -> list[PoolNode]:
+    """By the pool's nodes and not by their names: one goes by several."""
+
+    def names(text: str) -> list[str]:
+        hosts = operand(expression, text)
+        members = _of_group(known, text, hosts) if is_group(text) else [known.find(host) for host in hosts]
+        return [node.name for node in members]
+
+    return [known.find(name) for name in calculated(expression, expression, names)]
 
 
 def _of_group(known: Nodes, name: str, hosts: list[str]) -> list[PoolNode]:
@@ -152,7 +166,7 @@ def _is_calculated(name: str) -> bool:
 
 
 def _expanded(name: str) -> list[str]:
-    if name.startswith("@") or _is_calculated(name):
+    if name.startswith("@"):
         return [node.host for node in expand([name])]
     if name.count(":") > 1:
         return [name.strip("[]")]

@@ -32,7 +32,7 @@ CONFIGS = {
     "jump before command": "Host *\n  ProxyJump a@j1:22,j2\n  ProxyCommand nc\n",
     "command before jump": "Host *\n  ProxyCommand nc # x\n  ProxyJump gate\n",
     "final": "Host gpu1\n  HostName x.org\nMatch final host x.org\n  User fin\n",
-    "final for all": "Host gpu1\n  HostName 192.0.2.1\n  User bob\n  Port 5\nMatch final all\n  LogLevel ERROR\n",
+    "final for all": "Host gpu1\n  HostName x\n  User bob\n  Port 5\nMatch final all\n  Compression no\n",
     "canonical": "Match canonical all\n  User can\nMatch final all\n  Port 44\n",
     "minutes": "Host gpu1\n  ConnectTimeout 2m\nHost gpu2\n  ConnectTimeout 1h2M3\nHost *\n"
     "  ConnectTimeout none\n  ServerAliveInterval 1m\n",

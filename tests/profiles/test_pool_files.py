@@ -177,6 +177,9 @@ def test_operators_between_sets_mean_what_they_mean_to_clustershell(expression):
 
 def test_what_operators_leave_is_in_the_order_written():
     assert [node.name for node in expand(["n[9,1-3]!n2 slots=4"])] == ["n9", "n1", "n3"]
+    assert [node.name for node in expand(["n[1-3].lan!n2"])] == ["n1.lan", "n3.lan"]
+    assert [node.name for node in expand(["n[1-2]!n2.lan^n3"])] == ["n1", "n3"]
+    assert [node.name for node in expand(["n[1-2].lan!n2.org"])] == ["n1.lan", "n2.lan"]
     assert expand(["n[1-2]!n2 slots=4"]) == (PoolNode("n1", "n1", slots=4),)
     with pytest.raises(NodeSyntaxError, match="no node is left"):
         expand(["n1!n1"])

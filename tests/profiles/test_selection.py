@@ -89,6 +89,8 @@ def test_what_can_not_be_is_refused(choice, says):
 def test_a_node_that_operators_leave_and_the_pool_does_not_have_is_named():
     with pytest.raises(UnknownNodeError, match='"w9"'):
         select(pool("w[0-3]"), Choice(nodes="w[0-1,9]!w1"))
+    with pytest.raises(UnknownNodeError, match='"w7"'):
+        select(pool("w[0-3]"), Choice(nodes="w[0-3]!w7"))
     with pytest.raises(PoolError, match="found beside an operator"):
         select(pool("w[0-3]"), Choice(nodes="w[0-1]!"))
 
@@ -162,6 +164,14 @@ def test_a_pool_file_chooses_too(tmp_path):
 def test_numbers_in_few_words():
     assert spans((0, 1, 2, 3, 6)) == "0-3,6"
     assert spans(()) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["w[0-3].example.org!w3", "w[0-3]!w3.example.org", "w[0-3]&w[0-2].example.org"]
+)
+def test_operators_take_a_node_by_any_of_its_names(text):
+    chosen = select(pool("w[0-3].example.org"), Choice(nodes=text)).nodes
+    assert [node.name for node in chosen] == ["w0.example.org", "w1.example.org", "w2.example.org"]
 
 
 def test_a_group_of_the_site_stands_for_those_of_its_nodes_that_the_pool_has(tmp_path, monkeypatch):
