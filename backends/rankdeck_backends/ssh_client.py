@@ -221,6 +221,7 @@ class LoginClient(asyncssh.SSHClient):
         else:
             # Not where it was cancelled: then the server hung up while it waited.
             self.seen.asking = False
+            self.seen.answers += bool(answer)
             return answer
         finally:
             if self._clock is not None and not self._clock.expired():

@@ -50,6 +50,8 @@ class Seen:
     """The ProxyCommand's own exit status, if it has ended by itself."""
     asking: bool = False
     """Whether a person is being asked, or was when it ended."""
+    answers: int = 0
+    """How often a person has answered."""
 
     @property
     def speaks_otherwise(self) -> bool:
@@ -262,6 +264,9 @@ def _denied(node: str, settings: HostSettings, seen: Seen, what: str, *, too_man
         keys += "; then the server closed: MaxAuthTries"
     if left:
         keys += f"; not offered: {', '.join(left)}"
+    if seen.answers:
+        count = "one answer" if seen.answers == 1 else f"{seen.answers} answers"
+        what = f"what was typed ({count}) was not accepted"
     lines = [
         f"{what} for user {settings.user} on {settings.target}",
         f"the server takes: {methods or not_told}",
@@ -270,8 +275,14 @@ def _denied(node: str, settings: HostSettings, seen: Seen, what: str, *, too_man
     ]
     if offers.agent_trouble and takes_keys:
         lines.append(f"no ssh agent answers at {settings.agent_path}: {offers.agent_trouble}")
-    hint = _denied_hint(settings, seen, takes_keys=takes_keys, unusable=bool(unusable), too_many=too_many)
-    return NodeError(node, Step.AUTH, "\n  ".join(lines), hint)
+    if seen.answers:
+        hint = (
+            "connect again to be asked again; a password that has expired, or a locked account, is refused "
+            f"like a wrong one: `{settings.command_line}` may say more"
+        )
+    else:
+        hint = _denied_hint(settings, seen, takes_keys=takes_keys, unusable=bool(unusable), too_many=too_many)
+    return NodeError(node, Step.AUTH, "\n  ".join(lines), hint, needs_person=bool(seen.answers))
 
 
 def _denied_hint(

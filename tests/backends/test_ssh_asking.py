@@ -313,7 +313,10 @@ async def test_a_password_is_asked_for_and_asked_again(sshd, stand_in_agent):
         assert not person.asked[0].prompts[0].echo
         assert len(logins) == 1
         error = await kept_out(Person(["a"], ["b"], ["c"]))
+        assert "what was typed (3 answers) was not accepted for user" in error.what
         assert "the server takes: password" in error.what
+        assert "key" not in error.hint
+        assert "asked again" in error.hint
 
 
 ROUNDS = (
