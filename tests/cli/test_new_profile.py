@@ -201,6 +201,14 @@ def test_a_name_that_can_not_be_is_told_before_any_question(rankdeck: Shell) -> 
         assert "script: " not in terminal.seen
 
 
+def test_nodes_between_commas_are_several(rankdeck: Shell) -> None:
+    """As NodeSet and Slurm write them."""
+    rankdeck("pools", "new", "x", "gpu[1-2,4],gpu9", "n1 slots=2 gpus=0,2")
+    nodes = rankdeck.json("pools", "show", "x")["nodes"]
+    assert [node["name"] for node in nodes] == ["gpu1", "gpu2", "gpu4", "gpu9", "n1"]
+    assert nodes[-1]["gpus"] == [0, 2]
+
+
 def test_what_is_wrong_with_a_new_file_is_said_of_what_was_typed(rankdeck: Shell) -> None:
     """No file was kept, so none is blamed."""
     done = rankdeck("pools", "new", "x", "n[4-1]", status=2)

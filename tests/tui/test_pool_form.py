@@ -80,6 +80,19 @@ async def test_what_is_wrong_in_pasted_text_is_told_with_its_line_and_nothing_is
         assert "line 2" not in text(app)
 
 
+async def test_what_was_wrong_in_pasted_text_is_over_once_a_host_file_is_named(place: Path) -> None:
+    (place / "hosts").write_text("b01 slots=2\nb02 slots=2\n")
+    app = deck(place)
+    async with app.run_test(size=SIZE) as pilot:
+        await new_pool(pilot)
+        app.screen.query_one("#nodes", Input).focus()
+        app.screen.query_one("#nodes", Input).post_message(Paste("a01 slots=8\na02 slots=x\n"))
+        await sees(pilot, "line 2: `a02 slots=x`")
+        app.screen.query_one("#hostfile", Input).value = str(place / "hosts")
+        await sees(pilot, "2 nodes, 4 slots")
+        assert "slots=x" not in text(app)
+
+
 async def test_a_half_typed_range_is_told_when_it_is_left(place: Path) -> None:
     app = deck(place)
     async with app.run_test(size=SIZE) as pilot:

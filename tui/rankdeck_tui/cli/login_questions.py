@@ -111,9 +111,8 @@ def _told_keys(keys: Sequence[ShownKey]) -> str:
         lines.append(f"  {key.hop.title}: {key.known_as}  {key.algorithm} {key.fingerprint}{others}")
     if len(keys) > KEYS_SHOWN:
         lines.append(f"  and {len(keys) - KEYS_SHOWN} more")
-    lines.append(
-        f"Compare {'it' if one else 'them'} with what the {'node' if one else 'nodes'} themselves say."
-    )
+    what = "it with what the node itself says" if one else "them with what the nodes themselves say"
+    lines.append(f"Compare {what}.")
     return "\n".join(lines) + "\n"
 
 

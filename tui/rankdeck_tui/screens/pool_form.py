@@ -168,7 +168,7 @@ class PoolForm(SaveForm):
 
     @on(Input.Changed, "#nodes, #hostfile, #slots")
     def _typed(self, event: Input.Changed) -> None:
-        if event.input.id == "nodes":
+        if event.input.id in ("nodes", "hostfile"):  # where other nodes come from, the old refusal is over
             self._refused = ("", "")
         self._look(self._asked(), self._folder)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rankdeck_profiles import ranges
 from rankdeck_profiles.errors import PoolError
 from rankdeck_tui import words
 from rankdeck_tui.cli import output, pool_source, saved
@@ -154,7 +156,8 @@ def _new(args: Namespace) -> int:
     given: dict[str, Any] = {"backend": args.backend or "ssh", "interface": args.interface}
     if args.source is None:
         _refuse_without_source(args)
-        return saved.new(KIND, args, {**given, "nodes": args.nodes, "slots": args.slots}, edit.new_pool)
+        given |= {"nodes": _entries(args.nodes), "slots": args.slots}
+        return saved.new(KIND, args, given, edit.new_pool)
     library().new_path(KIND, args.name)  # a name that is taken is told before anything is asked
     found = pool_source.understood(args)
     if not args.json:
@@ -176,3 +179,8 @@ def _edit(args: Namespace) -> int:
     from rankdeck_profiles import edit
 
     return saved.edit(KIND, args, edit.write_pool, lambda: library().pool(args.name))
+
+
+def _entries(typed: Sequence[str]) -> list[str]:
+    """Entries as typed; `gpu[1-4],gpu9`, as NodeSet and Slurm write it, is several."""
+    return [entry for text in typed for entry in ([text] if text.split()[1:] else ranges.split(text))]
