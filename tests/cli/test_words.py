@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from rankdeck_runs.sanitise import clean
-from rankdeck_runs.states import SweptProcess
+from rankdeck_runs.states import NodeStatus, RankState, RankStatus, RunSnapshot, RunState, SweptProcess
 from rankdeck_tui import words
 from rankdeck_tui.cli import wording
 from rankdeck_tui.cli.ansi import coloured
 from rankdeck_tui.cli.tail import LONGEST_LINE, Tail
+from rankdeck_tui.rank_choice import RankSetError, chosen
 
 
 def test_times_that_no_calendar_holds() -> None:
@@ -20,17 +21,42 @@ def test_times_that_no_calendar_holds() -> None:
     assert wording.unix("1970-01-01T00:01:00.000000Z") == 60.0
 
 
-def test_ranks() -> None:
-    assert wording.ranks_of("0,3-5, 4", range(8)) == (0, 3, 4, 5)
+def of_eight() -> RunSnapshot:
+    """Eight ranks on two nodes; rank 5 failed."""
+    ranks = tuple(
+        RankStatus(rank, f"n{rank // 4}.lan", rank % 4, RankState.FAILED if rank == 5 else RankState.STOPPED)
+        for rank in range(8)
+    )
+    nodes = tuple(NodeStatus(f"n{node}.lan", node, "10.0.0.1") for node in range(2))
+    return RunSnapshot("r", RunState.FAILED, "p", "pytorch", "pool", "ssh", 8, nodes, ranks)
+
+
+@pytest.mark.parametrize(
+    ("text", "ranks"),
+    [
+        ("0,3-5, 4", (0, 3, 4, 5)),
+        ("node:n1", (4, 5, 6, 7)),
+        ("node: n0.lan", (0, 1, 2, 3)),
+        ("failed", (5,)),
+        (" all ", tuple(range(8))),
+    ],
+)
+def test_ranks(text: str, ranks: tuple[int, ...]) -> None:
+    assert chosen(text, of_eight()) == ranks
+
+
+def test_ranks_in_words() -> None:
     assert words.as_ranges([5, 3, 4, 0, 4]) == "0,3-5"
     assert words.as_ranges([]) == "none"
 
 
-@pytest.mark.parametrize("text", ["", "a", "1,", "1-", "-1", "5-3", "8", "0-99999999999999", "1.5", "٣"])
-def test_what_is_no_list_of_ranks(text: str) -> None:
-    with pytest.raises(wording.RankSetError) as caught:
-        wording.ranks_of(text, range(8))
-    assert f"--rank {text!r}" in caught.value.message
+@pytest.mark.parametrize(
+    "text", ["", "a", "1,", "1-", "-1", "5-3", "8", "0-99999999999999", "1.5", "٣", "node:n2", "node:"]
+)
+def test_what_is_no_choice_of_ranks(text: str) -> None:
+    with pytest.raises(RankSetError) as caught:
+        chosen(text, of_eight())
+    assert f"ranks {text!r}" in caught.value.message
 
 
 def test_a_tail_gives_each_line_once_and_whole(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ class Gate(LocalBackend):
     """This machine behind a login that may need the person, or refuse them."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.needs_person = False
         self.refuses = False
         self.tries = 0

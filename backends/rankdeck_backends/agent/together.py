@@ -164,8 +164,11 @@ class Together:
         """Whether a node that may have something to tell, or to be told, is left to itself."""
         if linked:
             return False
-        # A stop that begins here is agreed once the head has heard of it: till then it has to be told there.
-        limit = SILENCE if self._agreed is not None else self._lost
+        # A failure here is agreed once the head has heard of it: till then it has to be told there. Who asks
+        # for a stop asks all nodes.
+        begun = self._supervisor.ending.begun
+        asked = begun is not None and begun["why"] == "asked"
+        limit = SILENCE if asked or self._agreed is not None else self._lost
         return not self.may_start or now - max(self._left_at, self._heard.get(node, 0.0)) > limit
 
     # -- the head -----------------------------------------------------------------------------------------
