@@ -14,7 +14,7 @@ from rankdeck_profiles import ranges
 from rankdeck_profiles.errors import PoolError
 from rankdeck_profiles.matching import Nodes, UnknownNodeError
 from rankdeck_profiles.model import Pool, PoolNode, Profile
-from rankdeck_profiles.nodes import OPERATORS, calculated, expand, is_group, numbers, operand
+from rankdeck_profiles.nodes import OPERATORS, calculated, expand, numbers, operand
 
 Slots = tuple[int, ...] | None
 """GPUs of one node by their numbers; None: all of it."""
@@ -127,13 +127,13 @@ def _nodes_of(known: Nodes, names: list[str]) -> list[PoolNode]:
     """The nodes that names, ranges and groups stand for, each once. Of a group, those that the pool has."""
     found: dict[str, PoolNode] = {}
     for name in names:
-        members = _members(known, name) if not _is_calculated(name) else _calculated(known, name)
+        calculation = _is_calculated(name)
+        members = _calculated(known, name) if calculation else _members(known, name, _expanded(name))
         found.update((node.name, node) for node in members)
     return list(found.values())
 
 
-def _members(known: Nodes, name: str) -> list[PoolNode]:
-    hosts = _expanded(name)
+def _members(known: Nodes, name: str, hosts: list[str]) -> list[PoolNode]:
     return _of_group(known, name, hosts) if name.startswith("@") else [known.find(host) for host in hosts]
 
 
@@ -141,9 +141,7 @@ def _calculated(known: Nodes, expression: str) -> list[PoolNode]:
     """By the pool's nodes and not by their names: one goes by several."""
 
     def names(text: str) -> list[str]:
-        hosts = operand(expression, text)
-        members = _of_group(known, text, hosts) if is_group(text) else [known.find(host) for host in hosts]
-        return [node.name for node in members]
+        return [node.name for node in _members(known, text, operand(expression, text))]
 
     return [known.find(name) for name in calculated(expression, expression, names)]
 

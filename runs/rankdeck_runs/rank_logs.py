@@ -31,7 +31,7 @@ def timed_logs(
         attempt: of a launcher that starts its ranks again; None: each rank's newest.
     """
     wanted = tuple(streams)
-    found = [in_attempt(snapshot.ranks[rank], attempt) for rank in ranks]
+    found = [_in_attempt(snapshot.ranks[rank], attempt) for rank in ranks]
     return [
         TimedLog(
             logs / layout.rank_log(rank.rank, stream, rank.attempt),
@@ -48,7 +48,7 @@ def timed_logs(
     ]
 
 
-def in_attempt(rank: RankStatus, attempt: int | None) -> RankStatus | None:
+def _in_attempt(rank: RankStatus, attempt: int | None) -> RankStatus | None:
     """A rank in one attempt; None: it was not in it. With None for the attempt, in its newest."""
     if attempt is None or attempt == rank.attempt:
         return rank

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rankdeck_runs import layout
-from rankdeck_runs.rank_logs import in_attempt
+from rankdeck_runs.rank_logs import timed_logs
 from rankdeck_runs.sanitise import clean
 from rankdeck_runs.states import RunSnapshot
 from rankdeck_tui.cli import output
@@ -49,19 +48,9 @@ def rank_sources(
         streams: of `out` and `err`.
         attempt: of a launcher that starts its ranks again; None: each rank's newest.
     """
-    wanted = tuple(streams)
-    found = [in_attempt(snapshot.ranks[rank], attempt) for rank in ranks]
     return [
-        LogSource(
-            str(rank.rank),
-            node_of(rank.node, rank.attempt),
-            stream,
-            logs / layout.rank_log(rank.rank, stream, rank.attempt),
-            colour_of(rank.rank),
-        )
-        for rank in found
-        if rank is not None and rank.node
-        for stream in wanted
+        LogSource(str(log.rank), node_of(log.node, log.attempt), log.stream, log.log, colour_of(log.rank))
+        for log in timed_logs(logs, snapshot, ranks, streams, {}, attempt)
     ]
 
 

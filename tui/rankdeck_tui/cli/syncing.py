@@ -42,3 +42,12 @@ def synced(record: Record, snapshot: RunSnapshot) -> bool:
         f"not every node of run {record.id} told all it has; this is what the record holds{reasons}"
     )
     return False
+
+
+def latest(record: Record, *, offline: bool) -> RunSnapshot:
+    """What is known of a run; unless `offline`, what the record lacks is fetched first."""
+    snapshot = record.snapshot()
+    if offline or snapshot.complete:
+        return snapshot
+    synced(record, snapshot)
+    return record.snapshot()

@@ -12,7 +12,7 @@ from rankdeck_tui.cli import output
 from rankdeck_tui.cli.exits import EXIT_WRONG
 from rankdeck_tui.cli.parser import add_json, add_run
 from rankdeck_tui.cli.surroundings import run_home
-from rankdeck_tui.cli.syncing import synced
+from rankdeck_tui.cli.syncing import latest
 from rankdeck_tui.rank_choice import chosen
 
 if TYPE_CHECKING:
@@ -45,10 +45,7 @@ def configure(parser: CommandParser) -> None:
 def run(args: Namespace) -> int:
     """Prints the metrics."""
     record = run_home().find(args.run)
-    snapshot = record.snapshot()
-    if not args.offline and not snapshot.complete:
-        synced(record, snapshot)
-        snapshot = record.snapshot()
+    snapshot = latest(record, offline=args.offline)
     ranks = set(range(len(snapshot.ranks)) if args.ranks is None else chosen(args.ranks, snapshot))
     book = MetricsBook(record.path)
     if not book.update(seconds=SECONDS):

@@ -15,7 +15,7 @@ from rankdeck_tui.cli.keptlines import told
 from rankdeck_tui.cli.leading_metric import leading_metric
 from rankdeck_tui.cli.parser import add_json, add_run
 from rankdeck_tui.cli.surroundings import run_home
-from rankdeck_tui.cli.syncing import synced
+from rankdeck_tui.cli.syncing import latest
 
 if TYPE_CHECKING:
     from rankdeck_runs.causes import Cause
@@ -45,10 +45,7 @@ def configure(parser: CommandParser) -> None:
 def run(args: Namespace) -> int:
     """Prints the run."""
     record = run_home().find(args.run)
-    snapshot = record.snapshot()
-    if not args.offline and not snapshot.complete:
-        synced(record, snapshot)
-        snapshot = record.snapshot()
+    snapshot = latest(record, offline=args.offline)
     kept = record.kept(snapshot)
     if args.json:
         output.print_json({**snapshot.to_json(), **kept.to_json()})
