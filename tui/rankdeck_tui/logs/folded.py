@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from rankdeck_runs.same_lines import Said, SameLines
 from rankdeck_runs.sanitise import plain
 from rankdeck_runs.timeline import TimedLine, TimedLog
 from rankdeck_tui import words
+from rankdeck_tui.logs.background import InBackground
 from rankdeck_tui.logs.headed import HeadedLine, moment
 from rankdeck_tui.logs.pattern import Pattern
 
@@ -26,7 +26,7 @@ Rows = tuple[Sequence[int], Sequence[HeadedLine], int]
 """Addresses, lines, and how many kinds of lines they are."""
 
 
-class FoldedLog:
+class FoldedLog(InBackground):
     """What some ranks said, each line once, as they first said it. A thread of its own reads. Close it.
 
     Args:
@@ -44,6 +44,7 @@ class FoldedLog:
         *,
         odd_only: bool = False,
     ) -> None:
+        super().__init__()
         self._logs = list(logs)
         self._ended = ended
         self._odd_only = odd_only
@@ -57,9 +58,7 @@ class FoldedLog:
         self.version = 0
         self.begin: float | None = None
         """Unix seconds from which on lines are taken; None: from the beginning."""
-        self._closed = threading.Event()
-        self._wake = threading.Event()
-        threading.Thread(target=self._work, name="folded logs", daemon=True).start()
+        self._begin("folded logs")
 
     def source(self, pattern: Pattern | None) -> FoldedLines:
         """All rows, or those of lines that a pattern keeps."""
@@ -68,15 +67,6 @@ class FoldedLog:
     def behind(self) -> KindsSince:
         """Counts kinds of lines."""
         return KindsSince(self)
-
-    def look(self) -> None:
-        """Have the thread look for what is new."""
-        self._wake.set()
-
-    def close(self) -> None:
-        """End the thread."""
-        self._closed.set()
-        self._wake.set()
 
     def _work(self) -> None:
         logs = GrowingLogs(self._logs)

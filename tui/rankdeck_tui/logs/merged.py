@@ -13,6 +13,7 @@ from rankdeck_runs.growing import GrowingLogs
 from rankdeck_runs.logs import Line, LogFile
 from rankdeck_runs.sanitise import plain
 from rankdeck_runs.timeline import TimedLine, TimedLog
+from rankdeck_tui.logs.background import InBackground
 from rankdeck_tui.logs.headed import HeadedLine, moment, place
 from rankdeck_tui.logs.pattern import Pattern
 
@@ -30,7 +31,7 @@ _Entry = tuple[int, int, int, int]
 """Milliseconds, which log, offset in it, what the filter says. Entries' order is the lines' order."""
 
 
-class MergedLog:
+class MergedLog(InBackground):
     """The merged lines of some logs, kept in order by a thread of its own. Close it.
 
     Lines are addressed by a number made of time, log and offset: lines that come late, from a node that was
@@ -42,6 +43,7 @@ class MergedLog:
     """
 
     def __init__(self, logs: Sequence[TimedLog], ended: Callable[[], bool]) -> None:
+        super().__init__()
         self._logs = list(logs)
         self._files = [LogFile(log.log) for log in logs]
         self._number = {log: number for number, log in enumerate(logs)}
@@ -57,10 +59,7 @@ class MergedLog:
         """Lines that have come in all."""
         self.begin: float | None = None
         """Unix seconds from which on lines are shown; None: from the beginning."""
-        self._closed = threading.Event()
-        self._wake = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="merged logs", daemon=True)
-        self._thread.start()
+        self._begin("merged logs")
 
     # What a view asks.
 
@@ -76,15 +75,6 @@ class MergedLog:
     def behind(self) -> CameSince:
         """Counts lines that come."""
         return CameSince(self)
-
-    def look(self) -> None:
-        """Have the thread look for what is new."""
-        self._wake.set()
-
-    def close(self) -> None:
-        """End the thread."""
-        self._closed.set()
-        self._wake.set()
 
     @property
     def end(self) -> int:
